@@ -1,0 +1,2 @@
+//! The thin binary: see the library.
+fn main() {}
