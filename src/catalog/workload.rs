@@ -1,0 +1,46 @@
+//! What is kept of a workload: its references, its policy, its rollout's status; never the object.
+
+use std::sync::Arc;
+
+use crate::{
+    catalog::{policy::WorkloadPolicy, reference::Reference},
+    facts::{Name, Uid, Version, WorkloadId},
+    rollout::RolloutFacts,
+};
+
+/// A workload as a watch or a read delivered it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Workload {
+    /// Where it is.
+    pub id: WorkloadId,
+    /// Its identity.
+    pub uid: Uid,
+    /// Its resourceVersion: a stamp is written only over this one.
+    pub version: Version,
+    /// Whether it is being deleted.
+    pub deleting: bool,
+    /// Its references to Secrets, sorted.
+    pub references: Arc<[Reference]>,
+    /// How many references it has, also when they are too many to be kept.
+    pub reference_count: usize,
+    /// What its annotations ask for.
+    pub policy: WorkloadPolicy,
+    /// The pod template's identity without the stamp: two workloads' templates, or one's at two times,
+    /// are the same if and only if this is equal.
+    pub template: TemplateHash,
+    /// The stamp on the pod template, as it stands.
+    pub stamp: Option<Box<str>>,
+    /// The ServiceAccount its pods run as.
+    pub service_account: Name,
+    /// The status of its rollout.
+    pub rollout: RolloutFacts,
+    /// The manager that last wrote the template, by `managedFields`.
+    pub last_writer: Option<Name>,
+}
+
+/// The hash of a pod template without Uptake's stamp.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
+)]
+#[serde(transparent)]
+pub struct TemplateHash(pub u64);

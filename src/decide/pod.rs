@@ -1,0 +1,50 @@
+//! What is read of a pod.
+
+use crate::facts::{Name, Time, Uid};
+
+/// A pod as a list delivered it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PodFacts {
+    /// Its name.
+    pub name: Name,
+    /// Its identity.
+    pub uid: Uid,
+    /// `metadata.creationTimestamp`, in whole seconds.
+    pub born: Time,
+    /// The object that controls it.
+    pub owner: Option<OwnerFacts>,
+    /// The stamp it was born with: its annotation, copied from the template by its controller.
+    pub stamp: Option<Box<str>>,
+    /// Whether its phase is Succeeded or Failed.
+    pub ended: bool,
+    /// Whether it is being deleted.
+    pub deleting: bool,
+    /// Whether it is ready.
+    pub ready: bool,
+    /// Containers (init and sidecar ones too) that have not started yet, sorted.
+    pub not_started: Box<[Name]>,
+    /// Why it doesn't run, if its status tells.
+    pub trouble: Option<Trouble>,
+}
+
+/// A controlling owner reference.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct OwnerFacts {
+    /// The owner's kind.
+    pub kind: Name,
+    /// The owner's name.
+    pub name: Name,
+    /// The owner's identity.
+    pub uid: Uid,
+}
+
+/// What keeps a pod from running, of causes that say nothing about the Secret's value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// No node takes it.
+    Unschedulable,
+    /// Its image can't be pulled.
+    ImagePull,
+    /// A Secret, ConfigMap or key that it needs is missing (`CreateContainerConfigError`).
+    Config,
+}

@@ -1,0 +1,13 @@
+//! The words that every room speaks: names, versions, times.
+
+mod kind;
+mod name;
+mod time;
+mod uid;
+mod version;
+
+pub use kind::{CustomKind, Kind};
+pub use name::{Name, Namespace, SecretId, WorkloadId};
+pub use time::{Mono, Now, Time};
+pub use uid::Uid;
+pub use version::Version;
