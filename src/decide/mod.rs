@@ -2,6 +2,7 @@
 
 mod decision;
 mod pod;
+pub mod read;
 
 pub use decision::{Decision, Held, Nothing, ReportOnly, Skipped};
 pub use pod::{OwnerFacts, PodFacts, Trouble};
