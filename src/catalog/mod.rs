@@ -2,8 +2,11 @@
 
 pub mod namespace;
 pub mod policy;
+pub mod read;
 pub mod reference;
+pub mod references;
 mod secret;
+mod template;
 mod workload;
 
 pub use secret::{KeyFacts, SecretAnnotations, SecretFacts};

@@ -136,11 +136,11 @@ fn has_started(pod: &PodFacts, containers: &Containers) -> bool {
 fn trusted(pod: &PodFacts, secret: &str, marks: Option<&Marks>) -> Option<Version> {
     let (text, marks) = (pod.stamp.as_deref()?, marks?);
     if let Some(stamp) = Stamp::parse(text) {
-        let version = stamp.version(secret)?;
+        let version = stamp.get(secret)?;
         return marks.has_stamped(secret, version).then_some(version);
     }
     let attempt = marks.attempt.as_ref()?;
-    let whole = Stamp::from(attempt.versions.clone());
+    let whole: Stamp = attempt.versions.clone().into_iter().collect();
     whole.matches(text).then(|| attempt.versions.get(secret).copied()).flatten()
 }
 

@@ -4,6 +4,7 @@ pub mod births;
 mod decision;
 mod judge;
 mod pod;
+pub mod read;
 mod rules;
 
 pub use births::{Births, Exact, ExactLists};
