@@ -57,6 +57,12 @@ impl Settle {
         self.until = None;
     }
 
+    /// Whether something of it must not be forgotten yet.
+    #[must_use]
+    pub fn remembers(&self, now: Mono) -> bool {
+        self.until(now).is_some() || self.rollouts.iter().any(|at| now.since(*at) < WINDOW)
+    }
+
     /// A rollout began. Whether the settle time grew because they come too fast.
     pub fn rolled(&mut self, now: Mono) -> bool {
         self.looked();

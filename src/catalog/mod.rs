@@ -1,5 +1,6 @@
 //! Which workload consumes which Secret, and under which policy.
 
+mod index;
 pub mod namespace;
 pub mod policy;
 pub mod read;
@@ -9,5 +10,6 @@ mod secret;
 mod template;
 mod workload;
 
+pub use index::{Applied, Catalog, Inventory};
 pub use secret::{KeyFacts, SecretAnnotations, SecretFacts};
 pub use workload::{TemplateHash, Workload};

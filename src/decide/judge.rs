@@ -29,6 +29,8 @@ pub struct Consumed<'a> {
 pub struct Bench<'a> {
     /// What the workload consumes, in references that roll it.
     pub consumed: &'a [Consumed<'a>],
+    /// What it consumes of Secrets whose annotation says report.
+    pub reported: &'a [Consumed<'a>],
     /// How births are compared.
     pub births: Births<'a>,
     /// The workload's marks: which stamps are this ledger's own.
@@ -46,8 +48,18 @@ pub struct Verdict {
     pub stale: Vec<Name>,
     /// Pods of the installed base that are probably stale.
     pub first_sight: Vec<Name>,
+    /// Pods that hold an old value only of Secrets whose annotation says report.
+    pub reported: Vec<Name>,
     /// Pods of which a consuming container hasn't started.
     pub undecided: usize,
+}
+
+impl Verdict {
+    /// Whether it proves that no live pod is stale.
+    #[must_use]
+    pub fn is_clean(&self) -> bool {
+        self.stale.is_empty() && self.first_sight.is_empty() && self.reported.is_empty() && self.undecided == 0
+    }
 }
 
 /// The verdict, or the exact lists that have to be read first.
@@ -65,6 +77,7 @@ enum PodIs {
     Fresh,
     Stale,
     FirstSight,
+    Reported,
     Undecided,
 }
 
@@ -78,6 +91,7 @@ pub fn judge<'a>(pods: impl IntoIterator<Item = &'a PodFacts>, bench: &Bench<'_>
             Ok(PodIs::Fresh) => {}
             Ok(PodIs::Stale) => verdict.stale.push(pod.name.clone()),
             Ok(PodIs::FirstSight) => verdict.first_sight.push(pod.name.clone()),
+            Ok(PodIs::Reported) => verdict.reported.push(pod.name.clone()),
             Ok(PodIs::Undecided) => verdict.undecided += 1,
             Err(version) => {
                 ask.insert(version);
@@ -94,9 +108,21 @@ pub fn is_live(pod: &PodFacts) -> bool {
 }
 
 fn pod_is(pod: &PodFacts, bench: &Bench<'_>) -> Result<PodIs, Version> {
+    let is = consumes(pod, bench, bench.consumed)?;
+    if is == PodIs::Stale {
+        return Ok(is);
+    }
+    Ok(match consumes(pod, bench, bench.reported)? {
+        PodIs::Stale | PodIs::FirstSight => worse(is, PodIs::Reported),
+        other => worse(is, other),
+    })
+}
+
+/// What a pod is by some of what it consumes.
+fn consumes(pod: &PodFacts, bench: &Bench<'_>, some: &[Consumed<'_>]) -> Result<PodIs, Version> {
     let mut is = PodIs::Fresh;
     let mut ask = None;
-    for consumed in bench.consumed {
+    for consumed in some {
         if !has_started(pod, &consumed.reference.containers) {
             is = worse(is, PodIs::Undecided);
             continue;
@@ -117,9 +143,10 @@ fn pod_is(pod: &PodFacts, bench: &Bench<'_>) -> Result<PodIs, Version> {
 fn worse(a: PodIs, b: PodIs) -> PodIs {
     let rank = |is: &PodIs| match is {
         PodIs::Fresh => 0,
-        PodIs::FirstSight => 1,
-        PodIs::Undecided => 2,
-        PodIs::Stale => 3,
+        PodIs::Reported => 1,
+        PodIs::FirstSight => 2,
+        PodIs::Undecided => 3,
+        PodIs::Stale => 4,
     };
     if rank(&b) > rank(&a) { b } else { a }
 }

@@ -101,6 +101,8 @@ fn with_pods(facts: &Facts<'_>, pods: &Verdict) -> Decision {
     if pods.stale.is_empty() && !installed_base {
         return if pods.undecided > 0 {
             Decision::Hold(Held::Undecided)
+        } else if !pods.reported.is_empty() {
+            Decision::Report(ReportOnly::Policy)
         } else {
             Decision::NothingToDo(Nothing::NoStalePod)
         };

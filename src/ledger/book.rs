@@ -24,7 +24,9 @@ pub const PAGES: usize = 16;
 pub struct Book {
     cover: Cover,
     head: Sheet,
+    head_more: serde_json::Map<String, serde_json::Value>,
     chapters: BTreeMap<Namespace, Chapter>,
+    held_back: bool,
 }
 
 /// A namespace's records.
@@ -86,7 +88,7 @@ impl Book {
     #[must_use]
     pub fn new(identity: Uid, scheme: String, made: Point) -> Self {
         let cover = Cover { schema: SCHEMA, scheme, identity, made, seen_until: Point::default() };
-        Self { cover, head: Sheet::default(), chapters: BTreeMap::new() }
+        Self { cover, head: Sheet::default(), head_more: serde_json::Map::new(), chapters: BTreeMap::new(), held_back: false }
     }
 
     /// Takes in an object as it was read: at the start, or after somebody else wrote it. What it knows is
@@ -110,6 +112,7 @@ impl Book {
         match serde_json::from_slice::<Head>(body) {
             Ok(head) if head.cover.identity == self.cover.identity => {
                 findings.known = true;
+                self.head_more = head.more;
                 self.cover.made = head.cover.made;
                 self.cover.seen_until = self.cover.seen_until.max(head.cover.seen_until);
                 findings.adopted |= head.cover.scheme != self.cover.scheme;
@@ -158,9 +161,43 @@ impl Book {
         self.head.edit(now, Urgency::Soon);
     }
 
-    /// Sets the point that objects are written with from now on, without writing any.
-    pub fn note_seen(&mut self, point: Point) {
-        self.cover.seen_until = self.cover.seen_until.max(point);
+    /// The ledger begins now, unless one is read.
+    pub fn made_now(&mut self, point: Point) {
+        self.cover.made = point;
+    }
+
+    /// The head is written.
+    pub fn write_head(&mut self, now: Mono) {
+        self.head.edit(now, Urgency::Now);
+    }
+
+    /// Nothing is written until [`resume`](Self::resume): the ledger is being read again.
+    pub fn hold_back(&mut self) {
+        self.held_back = true;
+    }
+
+    /// Writes go on, of all that has changes.
+    pub fn resume(&mut self, now: Mono) {
+        self.held_back = false;
+        let sheets = std::iter::once(&mut self.head).chain(self.chapters.values_mut().flat_map(|chapter| &mut chapter.sheets));
+        for sheet in sheets.filter(|sheet| !sheet.is_clean() && !sheet.is_in_flight()) {
+            sheet.edit(now, Urgency::Soon);
+        }
+    }
+
+    /// Objects that are not among these are gone: they are written again.
+    pub fn vanish_others<'a>(&mut self, there: impl Iterator<Item = &'a str>, now: Mono) {
+        let there: BTreeSet<&str> = there.collect();
+        for (namespace, chapter) in &mut self.chapters {
+            for (number, sheet) in chapter.sheets.iter_mut().enumerate() {
+                if sheet.version().is_some() && !there.contains(&*page_name(namespace, number)) {
+                    sheet.vanished(now);
+                }
+            }
+        }
+        if self.head.version().is_some() && !there.contains(HEAD) {
+            self.head.vanished(now);
+        }
     }
 
     /// The record of a Secret.
@@ -287,20 +324,26 @@ impl Book {
     /// When the next write is due, if any is.
     #[must_use]
     pub fn next_write(&self) -> Option<Mono> {
+        if self.held_back {
+            return None;
+        }
         self.sheets().filter_map(Sheet::due).min()
     }
 
-    /// The writes that are due; they count as in flight from now on.
-    pub fn writes(&mut self, now: Mono) -> Vec<Write> {
+    /// The writes that are due; they count as in flight from now on. `seen` is up to where everything was
+    /// delivered, if the watch is unbroken: an object that says all of its namespace says that too.
+    pub fn writes(&mut self, now: Mono, seen: Option<Point>) -> Vec<Write> {
         let mut writes = Vec::new();
+        if self.held_back {
+            return writes;
+        }
         if self.head.is_due(now) {
-            let head = Head { cover: self.cover.clone(), more: serde_json::Map::new() };
+            let head = Head { cover: self.cover.clone(), more: self.head_more.clone() };
             let over = self.head.send();
             writes.push(Write { name: HEAD.to_owned(), over, body: json(&head) });
         }
         for (namespace, chapter) in &mut self.chapters {
-            chapter.seen_until = chapter.seen_until.max(self.cover.seen_until);
-            chapter.writes(namespace, &self.cover, now, &mut writes);
+            chapter.writes(namespace, &self.cover, now, seen, &mut writes);
         }
         writes
     }
@@ -393,9 +436,17 @@ impl Chapter {
         Ok(number)
     }
 
-    fn writes(&mut self, namespace: &Namespace, cover: &Cover, now: Mono, writes: &mut Vec<Write>) {
-        let due: BTreeSet<usize> =
-            self.sheets.iter().enumerate().filter(|(_, sheet)| sheet.is_due(now)).map(|(number, _)| number).collect();
+    fn writes(&mut self, namespace: &Namespace, cover: &Cover, now: Mono, seen: Option<Point>, writes: &mut Vec<Write>) {
+        let numbered = self.sheets.iter().enumerate();
+        let due: BTreeSet<usize> = numbered.filter(|(_, sheet)| sheet.is_due(now)).map(|(number, _)| number).collect();
+        if due.is_empty() {
+            return;
+        }
+        let rest_is_durable = self.sheets.iter().enumerate().all(|(number, sheet)| due.contains(&number) || sheet.is_clean());
+        self.seen_until = self.seen_until.max(cover.seen_until);
+        if let (Some(seen), true, 1) = (seen, rest_is_durable, due.len()) {
+            self.seen_until = self.seen_until.max(seen);
+        }
         for number in due {
             let body = json(&self.page(namespace, cover, number));
             let over = self.sheets[number].send_sized(body.len());
@@ -406,7 +457,7 @@ impl Chapter {
     fn page(&self, namespace: &Namespace, cover: &Cover, number: usize) -> Page {
         let on_sheet = |sheet: usize| sheet == number;
         Page {
-            cover: Cover { made: self.made, ..cover.clone() },
+            cover: Cover { made: self.made, seen_until: self.seen_until, ..cover.clone() },
             namespace: namespace.clone(),
             secrets: self
                 .secrets

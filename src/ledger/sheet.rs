@@ -27,6 +27,8 @@ pub enum Urgency {
 pub struct Sheet {
     version: Option<Version>,
     edits: u64,
+    /// The last edit that isn't [`Urgency::WithNext`].
+    required: u64,
     durable: u64,
     in_flight: Option<u64>,
     due: Option<Mono>,
@@ -57,6 +59,7 @@ impl Sheet {
             Urgency::Now | Urgency::Soon => now + GROUP,
             Urgency::WithNext => return self.edits,
         };
+        self.required = self.edits;
         self.due = Some(self.due.map_or(due, |before| before.min(due)));
         self.edits
     }
@@ -67,10 +70,16 @@ impl Sheet {
         self.durable >= edit
     }
 
-    /// Whether all changes are in the store.
+    /// Whether all changes that must not be lost are in the store.
     #[must_use]
     pub fn is_clean(&self) -> bool {
-        self.durable == self.edits
+        self.durable >= self.required
+    }
+
+    /// Whether a write is in flight.
+    #[must_use]
+    pub fn is_in_flight(&self) -> bool {
+        self.in_flight.is_some()
     }
 
     /// Whether its last write failed.
@@ -117,6 +126,11 @@ impl Sheet {
         let delay = BACKOFF.saturating_mul(1 << self.failures.min(8)).min(BACKOFF_MAX);
         self.failures = self.failures.saturating_add(1);
         self.due = Some(now + delay);
+    }
+
+    /// It is written no sooner than that.
+    pub fn wait_until(&mut self, when: Mono) {
+        self.due = self.due.map(|due| due.max(when));
     }
 
     /// The object was deleted by somebody: all of it has to be written again.

@@ -182,6 +182,14 @@ impl Sightings {
         self.secrets.retain(|_, sighting| sighting.present || now.since(sighting.all.entry.since.time()) < TOMBSTONE);
     }
 
+    /// The store was set back to this point: what was seen above it is of a history that is gone.
+    pub fn set_back(&mut self, store: Point) {
+        self.secrets.clear();
+        self.relist = None;
+        self.complete = false;
+        self.seen = store;
+    }
+
     fn deliver(&mut self, point: Point) {
         if !self.several {
             self.seen = self.seen.max(point);
