@@ -9,5 +9,6 @@ mod secret;
 mod template;
 mod workload;
 
+pub use read::ReadOptions;
 pub use secret::{KeyFacts, SecretAnnotations, SecretFacts};
 pub use workload::{TemplateHash, Workload};

@@ -120,6 +120,7 @@ fn condition<'a>(status: &'a Value, name: &str) -> Option<&'a Value> {
 }
 
 #[cfg(test)]
+#[expect(clippy::needless_pass_by_value, reason = "a literal reads better without a borrow")]
 mod tests {
     use rstest::rstest;
     use serde_json::json;

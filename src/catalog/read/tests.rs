@@ -1,3 +1,5 @@
+#![expect(clippy::needless_pass_by_value, reason = "a literal reads better without a borrow")]
+
 use std::sync::Arc;
 
 use proptest::{prelude::*, sample::select};

@@ -1,3 +1,5 @@
+#![expect(clippy::needless_pass_by_value, reason = "a literal reads better without a borrow")]
+
 use proptest::prelude::*;
 use rstest::rstest;
 use serde_json::json;
