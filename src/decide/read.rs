@@ -13,11 +13,12 @@ use crate::{
     rollout::stamp,
 };
 
-/// Where a pod's spec keeps containers.
-const CONTAINERS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
+/// Where a pod's spec keeps the containers that its template has. Ephemeral ones aren't read: they come from a
+/// person who debugs, no template names them, and one that can't start would keep its pod undecided for ever.
+const CONTAINERS: [&str; 2] = ["initContainers", "containers"];
 
 /// Where its status does.
-const STATUSES: [&str; 3] = ["initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses"];
+const STATUSES: [&str; 2] = ["initContainerStatuses", "containerStatuses"];
 
 /// Why a container waits, as the kubelet says (kubernetes `pkg/kubelet/images/types.go`, the container runtime
 /// interface's `errors.go`, and `pkg/kubelet/kuberuntime/kuberuntime_container.go`).
@@ -212,6 +213,17 @@ mod tests {
             json!({"initContainerStatuses": [{"name": "i", "state": {"terminated": {}}}]}),
         );
         assert_eq!(facts.not_started.iter().map(AsRef::as_ref).collect::<Vec<&str>>(), ["a", "b", "z"]);
+    }
+
+    #[test]
+    fn a_debugging_container_says_nothing_of_its_pod() {
+        let facts = with(
+            json!({"ephemeralContainers": [{"name": "debug"}]}),
+            json!({"ephemeralContainerStatuses": [
+                {"name": "debug", "state": {"waiting": {"reason": "ImagePullBackOff"}}},
+            ]}),
+        );
+        assert_eq!((facts.not_started.len(), facts.trouble), (0, None));
     }
 
     #[rstest]

@@ -364,6 +364,19 @@ fn more_references_than_may_be_are_counted_and_cut() {
     );
 }
 
+#[test]
+fn thousands_of_containers_and_references_do_not_multiply() {
+    let containers: Vec<Value> =
+        (0..5000).map(|n| json!({"name": format!("c{n}"), "volumeMounts": [{"name": "v"}]})).collect();
+    let sources: Vec<Value> = (0..20_000).map(|n| json!({"secret": {"name": format!("s{n}")}})).collect();
+    let found = find(json!({
+        "containers": containers,
+        "volumes": [{"name": "v", "projected": {"sources": sources}}],
+    }));
+    assert_eq!(found.len(), MAX_REFERENCES);
+    assert!(found.iter().all(|reference| reference.containers == Containers::All));
+}
+
 #[rstest]
 #[case(json!({"spec": {"serviceAccountName": "a", "serviceAccount": "b"}}), "a")]
 #[case(json!({"spec": {"serviceAccount": "b"}}), "b")]
