@@ -11,5 +11,6 @@ mod template;
 mod workload;
 
 pub use index::{Applied, Catalog, Inventory};
+pub use read::ReadOptions;
 pub use secret::{KeyFacts, SecretAnnotations, SecretFacts};
 pub use workload::{TemplateHash, Workload};

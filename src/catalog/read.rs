@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     facts::{Kind, Name, Raw, Time, Unreadable, WorkloadId, raw::text},
-    rollout::{STAMP_ANNOTATION, read, stamp},
+    rollout::{read, stamp},
 };
 
 /// The field manager of Uptake's own writes.
@@ -53,7 +53,7 @@ pub fn workload(kind: &Kind, object: &Value, options: &ReadOptions) -> Result<Wo
         reference_count: references.count,
         policy,
         template: template::hash(template),
-        stamp: stamp_of(Raw(template)),
+        stamp: stamp::found_on(Raw(template)),
         service_account,
         rollout: read::facts(kind, object),
         last_writer: last_writer(raw, &kind.template_path()).map(Name::from),
@@ -83,12 +83,6 @@ pub fn template_of<'a>(kind: &Kind, object: &'a Value) -> Result<&'a Value, Unre
         Some(template) if template.is_object() => Ok(template),
         Some(_) => Err(Unreadable::TemplateNotAnObject(path.join("."))),
     }
-}
-
-/// The stamp that a pod template or a pod carries. Text that is longer than any stamp is none, and isn't kept.
-#[must_use]
-pub fn stamp_of(object: Raw<'_>) -> Option<Box<str>> {
-    object.annotation(STAMP_ANNOTATION).filter(|text| text.len() <= stamp::MAX_TEXT).map(Box::from)
 }
 
 /// The manager that last wrote the template, other than Uptake: of the `managedFields` entries that own any of it

@@ -6,18 +6,19 @@ use serde_json::Value;
 
 use super::{OwnerFacts, PodFacts, Trouble};
 use crate::{
-    catalog::read::stamp_of,
     facts::{
         Name, Raw, Uid, Unreadable,
         raw::{elements, text},
     },
+    rollout::stamp,
 };
 
-/// Where a pod's spec keeps containers.
-const CONTAINERS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
+/// Where a pod's spec keeps the containers that its template has. Ephemeral ones aren't read: they come from a
+/// person who debugs, no template names them, and one that can't start would keep its pod undecided for ever.
+const CONTAINERS: [&str; 2] = ["initContainers", "containers"];
 
 /// Where its status does.
-const STATUSES: [&str; 3] = ["initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses"];
+const STATUSES: [&str; 2] = ["initContainerStatuses", "containerStatuses"];
 
 /// Why a container waits, as the kubelet says (kubernetes `pkg/kubelet/images/types.go`, the container runtime
 /// interface's `errors.go`, and `pkg/kubelet/kuberuntime/kuberuntime_container.go`).
@@ -45,7 +46,7 @@ pub fn pod(object: &Value) -> Result<PodFacts, Unreadable> {
         uid: raw.uid()?,
         born: raw.created()?,
         owner: controller(raw),
-        stamp: stamp_of(raw),
+        stamp: stamp::found_on(raw),
         ended: matches!(text(status, "phase"), Some("Succeeded" | "Failed")),
         deleting: raw.deleting(),
         ready: condition(status, "Ready").is_some_and(|ready| text(ready, "status") == Some("True")),
@@ -117,4 +118,181 @@ fn statuses(status: &Value) -> impl Iterator<Item = &Value> {
 
 fn condition<'a>(status: &'a Value, name: &str) -> Option<&'a Value> {
     elements(status, "conditions").find(|condition| text(condition, "type") == Some(name))
+}
+
+#[cfg(test)]
+#[expect(clippy::needless_pass_by_value, reason = "a literal reads better without a borrow")]
+mod tests {
+    use rstest::rstest;
+    use serde_json::json;
+
+    use super::*;
+    use crate::facts::Time;
+
+    fn with(spec: Value, status: Value) -> PodFacts {
+        let meta = json!({"name": "web-1", "uid": "u", "creationTimestamp": "2026-12-01T03:21:07Z"});
+        pod(&json!({"metadata": meta, "spec": spec, "status": status})).unwrap()
+    }
+
+    #[test]
+    fn a_pod_is_read_whole() {
+        let object = json!({
+            "metadata": {
+                "name": "web-1",
+                "uid": "u",
+                "creationTimestamp": "2026-12-01T03:21:07Z",
+                "deletionTimestamp": "2026-12-01T03:22:07Z",
+                "annotations": {"uptake.dev/secret-version": "db@7"},
+                "ownerReferences": [
+                    {"kind": "App", "name": "a", "uid": "x"},
+                    {"kind": "ReplicaSet", "name": "web", "uid": "r", "controller": true},
+                ],
+            },
+            "spec": {"containers": [{"name": "c"}]},
+            "status": {
+                "phase": "Running",
+                "conditions": [{"type": "Ready", "status": "True"}],
+                "containerStatuses": [{"name": "c", "state": {"running": {"startedAt": "2026-12-01T03:21:09Z"}}}],
+            },
+        });
+        assert_eq!(
+            pod(&object),
+            Ok(PodFacts {
+                name: "web-1".into(),
+                uid: Uid::parse("u"),
+                born: Time::parse("2026-12-01T03:21:07Z").unwrap(),
+                owner: Some(OwnerFacts {
+                    kind: "ReplicaSet".into(),
+                    name: "web".into(),
+                    uid: Uid::parse("r")
+                }),
+                stamp: Some("db@7".into()),
+                ended: false,
+                deleting: true,
+                ready: true,
+                not_started: [].into(),
+                trouble: None,
+            })
+        );
+    }
+
+    #[rstest]
+    #[case("Pending", false)]
+    #[case("Running", false)]
+    #[case("Succeeded", true)]
+    #[case("Failed", true)]
+    #[case("Unknown", false)]
+    fn a_pod_has_ended_in_two_phases(#[case] phase: &str, #[case] ended: bool) {
+        assert_eq!(with(json!({}), json!({"phase": phase})).ended, ended);
+    }
+
+    #[rstest]
+    #[case::no_status(json!(null), false)]
+    #[case::waiting(json!({"state": {"waiting": {"reason": "ContainerCreating"}}, "restartCount": 0}), false)]
+    #[case::running(json!({"state": {"running": {}}}), true)]
+    #[case::ended(json!({"state": {"terminated": {"exitCode": 0}}}), true)]
+    #[case::waiting_again(json!({"state": {"waiting": {}}, "lastState": {"terminated": {}}}), true)]
+    #[case::restarted(json!({"state": {"waiting": {}}, "restartCount": 1}), true)]
+    #[case::nothing_ran_before(json!({"state": {"waiting": {}}, "lastState": {}}), false)]
+    #[case::null(json!({"state": {"running": null}}), false)]
+    fn a_container_has_started_when_anything_shows_that_it_ran(#[case] status: Value, #[case] started: bool) {
+        for (list, statuses) in CONTAINERS.into_iter().zip(STATUSES) {
+            let mut status = status.clone();
+            if status.is_object() {
+                status["name"] = json!("c");
+            }
+            let facts = with(json!({list: [{"name": "c"}]}), json!({statuses: [status]}));
+            assert_eq!(facts.not_started.is_empty(), started, "{list}");
+        }
+    }
+
+    #[test]
+    fn containers_that_have_not_started_are_named_in_order() {
+        let facts = with(
+            json!({"containers": [{"name": "z"}, {"name": "b"}], "initContainers": [{"name": "i"}, {"name": "a"}]}),
+            json!({"initContainerStatuses": [{"name": "i", "state": {"terminated": {}}}]}),
+        );
+        assert_eq!(facts.not_started.iter().map(AsRef::as_ref).collect::<Vec<&str>>(), ["a", "b", "z"]);
+    }
+
+    #[test]
+    fn a_debugging_container_says_nothing_of_its_pod() {
+        let facts = with(
+            json!({"ephemeralContainers": [{"name": "debug"}]}),
+            json!({"ephemeralContainerStatuses": [
+                {"name": "debug", "state": {"waiting": {"reason": "ImagePullBackOff"}}},
+            ]}),
+        );
+        assert_eq!((facts.not_started.len(), facts.trouble), (0, None));
+    }
+
+    #[rstest]
+    #[case("ErrImagePull", Some(Trouble::ImagePull))]
+    #[case("ImagePullBackOff", Some(Trouble::ImagePull))]
+    #[case("InvalidImageName", Some(Trouble::ImagePull))]
+    #[case("ErrImageNeverPull", Some(Trouble::ImagePull))]
+    #[case("CreateContainerConfigError", Some(Trouble::Config))]
+    #[case("ContainerCreating", None)]
+    #[case("CrashLoopBackOff", None)]
+    fn a_waiting_container_tells_the_trouble(#[case] reason: &str, #[case] trouble: Option<Trouble>) {
+        let waiting = json!([{"name": "x"}, {"name": "c", "state": {"waiting": {"reason": reason}}}]);
+        for statuses in STATUSES {
+            assert_eq!(with(json!({}), json!({statuses: waiting})).trouble, trouble);
+        }
+    }
+
+    #[rstest]
+    #[case("False", "Unschedulable", Some(Trouble::Unschedulable))]
+    #[case("False", "SchedulingGated", Some(Trouble::Unschedulable))]
+    #[case("False", "SchedulerError", None)]
+    #[case("True", "Unschedulable", None)]
+    fn a_pod_that_no_node_takes(#[case] is: &str, #[case] reason: &str, #[case] trouble: Option<Trouble>) {
+        let conditions = json!([{"type": "PodScheduled", "status": is, "reason": reason}]);
+        assert_eq!(with(json!({}), json!({"conditions": conditions})).trouble, trouble);
+    }
+
+    #[rstest]
+    #[case(json!({}), "metadata.name is missing")]
+    #[case(json!({"metadata": {"name": "n"}}), "metadata.uid is missing")]
+    #[case(json!({"metadata": {"name": "n", "uid": "u"}}), "metadata.creationTimestamp is missing")]
+    #[case(
+        json!({"metadata": {"name": "n", "uid": "u", "creationTimestamp": "now"}}),
+        "metadata.creationTimestamp isn't a time: \"now\""
+    )]
+    fn what_makes_it_unreadable_is_named(#[case] object: Value, #[case] words: &str) {
+        assert_eq!(pod(&object).unwrap_err().to_string(), words);
+    }
+
+    #[rstest]
+    #[case::none(json!(null))]
+    #[case::not_controlling(json!([{"kind": "K", "name": "n", "uid": "u", "controller": false}]))]
+    #[case::without_uid(json!([{"kind": "K", "name": "n", "controller": true}]))]
+    #[case::odd(json!([null, 1, {"controller": "true"}]))]
+    fn an_object_may_have_no_controller(#[case] owners: Value) {
+        let object = json!({"metadata": {"uid": "u", "ownerReferences": owners}});
+        assert_eq!(owner(&object), Ok((Uid::parse("u"), None)));
+    }
+
+    #[test]
+    fn a_replica_set_belongs_to_its_deployment() {
+        let owners = json!([{"kind": "Deployment", "name": "web", "uid": "d", "controller": true}]);
+        let object = json!({"metadata": {"uid": "r", "ownerReferences": owners}});
+        let deployment = OwnerFacts { kind: "Deployment".into(), name: "web".into(), uid: Uid::parse("d") };
+        assert_eq!(owner(&object), Ok((Uid::parse("r"), Some(deployment))));
+    }
+
+    #[test]
+    fn odd_specs_and_statuses_say_nothing() {
+        for odd in [
+            json!(null),
+            json!("x"),
+            json!({"containers": [null, {"name": 1}], "conditions": {}, "phase": []}),
+        ] {
+            let facts = with(odd.clone(), odd);
+            assert_eq!(
+                (facts.not_started.len(), facts.ended, facts.ready, facts.trouble),
+                (0, false, false, None)
+            );
+        }
+    }
 }

@@ -15,13 +15,18 @@ pub fn printable(text: &str, most: usize) -> String {
     let mut out = String::new();
     let mut length = 0;
     for c in text.chars() {
-        let escaped = c.escape_debug();
-        length += escaped.len();
+        let before = out.len();
+        match c {
+            // They print, though `escape_debug` makes them fit for a literal.
+            '"' | '\'' | '\\' => out.push(c),
+            _ => out.extend(c.escape_debug()),
+        }
+        length += out[before..].chars().count();
         if length > most {
+            out.truncate(before);
             out.push('…');
             break;
         }
-        out.extend(escaped);
     }
     out
 }
@@ -35,7 +40,8 @@ mod tests {
     #[test]
     fn what_does_not_print_is_escaped() {
         assert_eq!(shown("TRUE "), "\"TRUE \"");
-        assert_eq!(shown("a\n\"\u{202e}\u{0}"), r#""a\n\"\u{202e}\0""#);
+        assert_eq!(shown("a\n\u{202e}\u{0}"), r#""a\n\u{202e}\0""#);
+        assert_eq!(printable(r#"it's "é" \ here"#, SHOWN), r#"it's "é" \ here"#);
     }
 
     #[test]

@@ -6,7 +6,11 @@ use super::{RolloutFacts, Strategy};
 use crate::facts::{
     Kind,
     raw::{elements, text},
+    text::printable,
 };
+
+/// As much of a controller's words as an Event's note (1 KiB) has room for beside ours.
+const MAX_MESSAGE: usize = 512;
 
 /// Reads what a workload says of its rollout. What it doesn't say is what the API's defaults make of it, and of a
 /// custom kind what the conventions below do.
@@ -128,7 +132,7 @@ fn condition<'a>(status: &'a Value, name: &str) -> Option<&'a Value> {
 }
 
 fn message(condition: &Value) -> Box<str> {
-    text(condition, "message").unwrap_or_default().into()
+    printable(text(condition, "message").unwrap_or_default(), MAX_MESSAGE).into()
 }
 
 #[cfg(test)]

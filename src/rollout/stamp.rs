@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, fmt};
 
 use sha2::{Digest, Sha256};
 
-use crate::facts::{Name, Time, Version};
+use crate::facts::{Name, Raw, Time, Version, is_dns_subdomain};
 
 /// The annotation on pod templates and pods.
 pub const STAMP_ANNOTATION: &str = "uptake.dev/secret-version";
@@ -17,6 +17,12 @@ const MAX_LIST: usize = 4096;
 
 /// The longest text that can be a stamp: a whole list and a restart's time. Longer texts aren't kept.
 pub const MAX_TEXT: usize = MAX_LIST + 64;
+
+/// The text of the stamp on a pod template or a pod. What is longer than any stamp is none, and isn't kept.
+#[must_use]
+pub fn found_on(object: Raw<'_>) -> Option<Box<str>> {
+    object.annotation(STAMP_ANNOTATION).filter(|text| text.len() <= MAX_TEXT).map(Box::from)
+}
 
 /// Secrets and the versions that a template was rolled for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -38,7 +44,7 @@ impl Stamp {
             })
             .collect::<Option<_>>()?;
         // Printing it again finds out all that reading took lightly: order, repetition, leading zeros.
-        let names = stamp.0.keys().all(|name| crate::catalog::policy::is_name(name));
+        let names = stamp.0.keys().all(|name| is_dns_subdomain(name));
         (names && stamp.to_string() == list).then_some(stamp)
     }
 
@@ -113,6 +119,17 @@ mod tests {
 
     fn long() -> Stamp {
         (0..1000).map(|n| (Name::from(format!("secret-{n}")), Version(n))).collect()
+    }
+
+    #[test]
+    fn it_is_found_on_templates_and_pods() {
+        let found = |value: serde_json::Value| {
+            found_on(Raw(&serde_json::json!({"metadata": {"annotations": {STAMP_ANNOTATION: value}}})))
+        };
+        assert_eq!(found("db@1".into()).as_deref(), Some("db@1"));
+        assert_eq!(found("foreign".into()).as_deref(), Some("foreign"));
+        assert_eq!(found("x".repeat(MAX_TEXT + 1).into()), None);
+        assert_eq!(found(1.into()), None);
     }
 
     #[test]

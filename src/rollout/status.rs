@@ -158,3 +158,147 @@ impl fmt::Display for State {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use rstest::rstest;
+
+    use super::*;
+    use crate::rollout::Strategy;
+
+    /// Three replicas, all of the newest template and available.
+    fn done() -> RolloutFacts {
+        RolloutFacts {
+            generation: 2,
+            observed_generation: 2,
+            desired: 3,
+            replicas: 3,
+            updated: 3,
+            ready: 3,
+            available: 3,
+            revisions_equal: true,
+            ..RolloutFacts::default()
+        }
+    }
+
+    fn counts(counts: [i32; 5]) -> RolloutFacts {
+        let [desired, replicas, updated, ready, available] = counts;
+        RolloutFacts { desired, replicas, updated, ready, available, ..done() }
+    }
+
+    /// A rollout in the middle: one of three is updated.
+    fn half() -> RolloutFacts {
+        counts([3, 3, 1, 3, 3])
+    }
+
+    // desired, there are, updated, ready, available
+    #[rstest]
+    #[case::not_updated([1, 1, 0, 1, 1], "0 of 1 replicas are updated")]
+    #[case::surge([3, 4, 1, 3, 3], "1 of 3 replicas are updated")]
+    #[case::one_old([1, 2, 1, 2, 2], "1 old pod is still to end")]
+    #[case::old_ones([3, 5, 3, 5, 5], "2 old pods are still to end")]
+    #[case::not_ready([2, 2, 2, 1, 1], "1 of 2 replicas are ready")]
+    #[case::not_available([2, 2, 2, 2, 1], "1 of 2 replicas are available")]
+    #[case::done([2, 2, 2, 2, 2], "done")]
+    #[case::zero([0, 0, 0, 0, 0], "done")]
+    #[case::scaling_to_zero([0, 2, 0, 2, 2], "2 old pods are still to end")]
+    fn counts_are_checked_in_kubectls_order(#[case] given: [i32; 5], #[case] words: &str) {
+        assert_eq!(state(&counts(given)).to_string(), words);
+    }
+
+    #[rstest]
+    #[case(2, 1, State::NotObserved)]
+    #[case(1, 0, State::NotObserved)]
+    #[case(2, 2, State::Done)]
+    #[case(1, 2, State::Done)]
+    fn what_the_controller_has_not_seen_says_nothing(
+        #[case] generation: i64,
+        #[case] observed_generation: i64,
+        #[case] expected: State,
+    ) {
+        assert_eq!(state(&RolloutFacts { generation, observed_generation, ..done() }), expected);
+        let paused = RolloutFacts { generation: 2, observed_generation: 1, paused: true, ..half() };
+        assert_eq!(state(&paused), State::NotObserved);
+    }
+
+    #[rstest]
+    #[case::deadline(
+        RolloutFacts { deadline_exceeded: Some("late".into()), ..half() },
+        State::DeadlineExceeded("late".to_owned())
+    )]
+    #[case::done_late(RolloutFacts { deadline_exceeded: Some("late".into()), ..done() }, State::Done)]
+    #[case::paused(RolloutFacts { paused: true, ..half() }, State::Blocked(Block::Paused))]
+    #[case::paused_when_done(RolloutFacts { paused: true, ..done() }, State::Done)]
+    #[case::paused_with_an_old_deadline(
+        RolloutFacts { paused: true, deadline_exceeded: Some("late".into()), ..half() },
+        State::Blocked(Block::Paused)
+    )]
+    #[case::quota(
+        RolloutFacts { replica_failure: Some("quota".into()), ..half() },
+        State::Blocked(Block::ReplicaFailure("quota".to_owned()))
+    )]
+    #[case::quota_until_the_deadline(
+        RolloutFacts { replica_failure: Some("quota".into()), deadline_exceeded: Some("late".into()), ..half() },
+        State::Blocked(Block::ReplicaFailure("quota".to_owned()))
+    )]
+    #[case::quota_when_done(RolloutFacts { replica_failure: Some("quota".into()), ..done() }, State::Done)]
+    fn what_blocks_comes_before_what_is_late(#[case] facts: RolloutFacts, #[case] expected: State) {
+        assert_eq!(state(&facts), expected);
+    }
+
+    #[rstest]
+    #[case::nobody_deleted_yet([3, 3, 0, 3, 3], State::Blocked(Block::OnDelete))]
+    #[case::some_are_deleted([3, 3, 2, 2, 2], State::Blocked(Block::OnDelete))]
+    #[case::the_last_one_starts([3, 3, 3, 2, 2], State::Running(Waiting::Ready { have: 2, want: 3 }))]
+    #[case::all_are([3, 3, 3, 3, 3], State::Done)]
+    #[case::none_wanted([0, 0, 0, 0, 0], State::Done)]
+    fn on_delete_waits_for_people(#[case] given: [i32; 5], #[case] expected: State) {
+        // The controller doesn't make the new revision the current one then.
+        let facts = RolloutFacts { strategy: Strategy::OnDelete, revisions_equal: false, ..counts(given) };
+        assert_eq!(state(&facts), expected);
+    }
+
+    #[rstest]
+    #[case::not_yet(2, [3, 3, 0, 3, 3], State::Running(Waiting::Updated { have: 0, want: 1 }))]
+    #[case::above_it_not_ready(2, [3, 3, 1, 2, 2], State::Running(Waiting::Ready { have: 2, want: 3 }))]
+    #[case::above_it(2, [3, 3, 1, 3, 3], State::Blocked(Block::Partition(2)))]
+    #[case::scaling_down(2, [3, 4, 1, 4, 4], State::Running(Waiting::OldPodsTerminating(1)))]
+    #[case::above_all(5, [3, 3, 0, 3, 3], State::Blocked(Block::Partition(5)))]
+    #[case::all_are_new(2, [3, 3, 3, 3, 3], State::Done)]
+    #[case::none_wanted(2, [0, 0, 0, 0, 0], State::Done)]
+    fn a_partition_leaves_the_rest(#[case] ordinal: i32, #[case] given: [i32; 5], #[case] expected: State) {
+        let strategy = Strategy::Partition(ordinal);
+        assert_eq!(state(&RolloutFacts { strategy, revisions_equal: false, ..counts(given) }), expected);
+    }
+
+    #[test]
+    fn a_stateful_set_ends_when_the_new_revision_is_the_current_one() {
+        let facts = RolloutFacts { revisions_equal: false, ..done() };
+        assert_eq!(state(&facts), State::Running(Waiting::CurrentRevision));
+        assert_eq!(state(&RolloutFacts { revisions_equal: false, ..counts([0; 5]) }), State::Done);
+    }
+
+    #[test]
+    fn it_makes_progress_when_a_count_changes() {
+        assert_eq!(progress(&half()), progress(&RolloutFacts { generation: 9, paused: true, ..half() }));
+        for (updated, ready, available) in [(2, 3, 3), (1, 2, 3), (1, 3, 2)] {
+            assert_ne!(progress(&half()), progress(&RolloutFacts { updated, ready, available, ..half() }));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_counts_are_too_odd(given: [i32; 5], ordinal: i32, which in 0..3) {
+            let strategy = match which {
+                0 => Strategy::Automatic,
+                1 => Strategy::OnDelete,
+                _ => Strategy::Partition(ordinal),
+            };
+            let facts = RolloutFacts { strategy, ..counts(given) };
+            if state(&facts) == State::Done {
+                prop_assert!(facts.updated >= facts.desired && facts.available >= facts.desired);
+            }
+        }
+    }
+}

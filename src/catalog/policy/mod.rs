@@ -13,7 +13,6 @@ use crate::facts::Name;
 
 pub use mode::{Mode, Source, effective, paused, rollout};
 pub use names::MAX_NAMES;
-pub(crate) use names::is_name;
 pub use workload::parse;
 
 /// The names of the annotations.

@@ -127,6 +127,7 @@ impl Reader {
 }
 
 #[cfg(test)]
+#[expect(clippy::needless_pass_by_value, reason = "a literal reads better without a borrow")]
 mod tests {
     use proptest::prelude::*;
     use rstest::rstest;

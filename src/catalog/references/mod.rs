@@ -1,4 +1,4 @@
-//! From a pod template to the Secrets it consumes: pure, and never more than a template can be wrong.
+//! From a pod template to the Secrets it consumes.
 //!
 //! ```text
 //! template ── table (where names stand) ──┐

@@ -13,6 +13,10 @@ use crate::{
     },
 };
 
+/// The most containers that are told apart. Every reference keeps its own, so a template with thousands of both would
+/// take the product of them.
+const MAX_CONTAINERS: usize = 64;
+
 /// The containers that get a value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Users {
@@ -39,6 +43,9 @@ impl Users {
     pub fn join(&mut self, others: &Self) {
         self.everyone |= others.everyone;
         self.names.extend(others.names.iter().cloned());
+        if self.everyone || self.names.len() > MAX_CONTAINERS {
+            *self = Self::everyone();
+        }
     }
 }
 
