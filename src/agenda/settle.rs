@@ -92,7 +92,8 @@ impl Settle {
 mod tests {
     use super::*;
 
-    const TIMES: SettleTimes = SettleTimes { quiet: Duration::from_secs(2), at_most: Duration::from_secs(30) };
+    const TIMES: SettleTimes =
+        SettleTimes { quiet: Duration::from_secs(2), at_most: Duration::from_secs(30) };
 
     fn at(seconds: u64) -> Mono {
         Mono(Duration::from_secs(seconds))

@@ -155,14 +155,16 @@ impl Catalog {
             self.unindex(&known);
         }
         for reference in workload.references.iter() {
-            let secret = SecretId { namespace: workload.id.namespace.clone(), name: reference.secret.clone() };
+            let secret =
+                SecretId { namespace: workload.id.namespace.clone(), name: reference.secret.clone() };
             self.by_secret.entry(secret).or_default().insert(workload.id.clone());
         }
     }
 
     fn unindex(&mut self, workload: &Workload) {
         for reference in workload.references.iter() {
-            let secret = SecretId { namespace: workload.id.namespace.clone(), name: reference.secret.clone() };
+            let secret =
+                SecretId { namespace: workload.id.namespace.clone(), name: reference.secret.clone() };
             if let Some(consumers) = self.by_secret.get_mut(&secret) {
                 consumers.remove(&workload.id);
                 if consumers.is_empty() {
@@ -193,7 +195,8 @@ impl Catalog {
     pub fn namespaces_complete(&mut self) -> Vec<Namespace> {
         self.namespace_inventory = Inventory::Complete;
         let Some(named) = self.relisted_namespaces.take() else { return Vec::new() };
-        let gone: Vec<Namespace> = self.namespaces.keys().filter(|name| !named.contains(*name)).cloned().collect();
+        let gone: Vec<Namespace> =
+            self.namespaces.keys().filter(|name| !named.contains(*name)).cloned().collect();
         gone.iter().for_each(|name| {
             self.namespaces.remove(name);
         });
@@ -206,7 +209,8 @@ impl Catalog {
             named.insert(facts.name.clone());
         }
         let before = self.namespaces.get(&facts.name);
-        let changed = before.is_none_or(|known| known.rollout != facts.rollout || known.paused != facts.paused);
+        let changed =
+            before.is_none_or(|known| known.rollout != facts.rollout || known.paused != facts.paused);
         self.namespaces.insert(facts.name.clone(), facts);
         changed
     }

@@ -81,7 +81,8 @@ impl Births<'_> {
     #[must_use]
     pub fn holds(&self, birth: &Birth, history: &History, required: bool, upto: Option<Version>) -> Holds {
         let entries = history.entries();
-        let known = upto.map_or(entries.len(), |upto| entries.iter().take_while(|e| e.since.version() <= upto).count());
+        let known = upto
+            .map_or(entries.len(), |upto| entries.iter().take_while(|e| e.since.version() <= upto).count());
         let Some((current, _)) = entries[..known].split_last() else { return Holds::Current };
         let mut next = None;
         for (index, entry) in entries[..known].iter().enumerate().rev() {

@@ -58,7 +58,10 @@ impl Verdict {
     /// Whether it proves that no live pod is stale.
     #[must_use]
     pub fn is_clean(&self) -> bool {
-        self.stale.is_empty() && self.first_sight.is_empty() && self.reported.is_empty() && self.undecided == 0
+        self.stale.is_empty()
+            && self.first_sight.is_empty()
+            && self.reported.is_empty()
+            && self.undecided == 0
     }
 }
 
@@ -127,7 +130,11 @@ fn consumes(pod: &PodFacts, bench: &Bench<'_>, some: &[Consumed<'_>]) -> Result<
             is = worse(is, PodIs::Undecided);
             continue;
         }
-        let birth = Birth { uid: pod.uid, born: pod.born, stamped: trusted(pod, &consumed.reference.secret, bench.marks) };
+        let birth = Birth {
+            uid: pod.uid,
+            born: pod.born,
+            stamped: trusted(pod, &consumed.reference.secret, bench.marks),
+        };
         match bench.births.holds(&birth, consumed.history, !consumed.reference.optional, consumed.upto) {
             Holds::Current => {}
             Holds::Other => return Ok(PodIs::Stale),

@@ -57,7 +57,8 @@ impl Engine {
             if self.outside.get(&secret) == Some(&Outside::There) {
                 continue;
             }
-            let into = if mode == Some(Mode::Report) { &mut consumption.reported } else { &mut consumption.rolling };
+            let into =
+                if mode == Some(Mode::Report) { &mut consumption.reported } else { &mut consumption.rolling };
             for part in parts(reference) {
                 match self.book.secret(&secret).and_then(|record| record.history(&part)) {
                     None => consumption.untracked = true,
@@ -90,14 +91,17 @@ impl Engine {
     /// The workload's mode, whatever its Secrets say, and why if it is report.
     pub(super) fn mode(&self, workload: &Workload) -> (Mode, ReportOnly) {
         let namespace = self.catalog.namespace_mode(&workload.id.namespace);
-        let (mode, source) = policy::effective(&workload.policy, None, namespace, self.config.default_rollout);
+        let (mode, source) =
+            policy::effective(&workload.policy, None, namespace, self.config.default_rollout);
         let too_many = workload.reference_count > crate::catalog::references::MAX_REFERENCES;
         let full = self.full.contains(&workload.id.namespace);
         match (mode, source) {
             (Mode::Auto, _) if full => (Mode::Report, ReportOnly::TooMany),
             (Mode::Report, _) if too_many => (Mode::Report, ReportOnly::TooMany),
             (mode, Source::Problem) => (mode, ReportOnly::InvalidAnnotation),
-            (mode, Source::Workload | Source::Secret | Source::Namespace | Source::Default) => (mode, ReportOnly::Policy),
+            (mode, Source::Workload | Source::Secret | Source::Namespace | Source::Default) => {
+                (mode, ReportOnly::Policy)
+            }
         }
     }
 
@@ -121,7 +125,13 @@ impl Engine {
             if let Err(Full) = self.begin_history(&secret, &part)
                 && self.full.insert(secret.namespace.clone())
             {
-                self.notice(true, format!("the ledger of namespace {} is full: the rest of it is reported only", secret.namespace));
+                self.notice(
+                    true,
+                    format!(
+                        "the ledger of namespace {} is full: the rest of it is reported only",
+                        secret.namespace
+                    ),
+                );
             }
         }
     }

@@ -133,7 +133,9 @@ impl Engine {
         }
         Some(match rolling {
             State::Done => Standing::Done,
-            State::DeadlineExceeded(words) => Standing::Ended(Outcome::Failed(Failure::DeadlineExceeded(words))),
+            State::DeadlineExceeded(words) => {
+                Standing::Ended(Outcome::Failed(Failure::DeadlineExceeded(words)))
+            }
             // Pods may be made in the next moment: only if nothing moves is it a block.
             State::Blocked(Block::ReplicaFailure(words)) if idle >= STALLED => {
                 Standing::Ended(Outcome::Blocked(Block::ReplicaFailure(words)))
@@ -160,7 +162,9 @@ impl Engine {
         let Some(workload) = self.catalog.get(id) else { return false };
         let Some(attempt) = self.running_attempt(workload) else { return false };
         let versions = self.versions(workload);
-        versions.iter().any(|(secret, version)| attempt.versions.get(secret).is_none_or(|stamped| stamped < version))
+        versions
+            .iter()
+            .any(|(secret, version)| attempt.versions.get(secret).is_none_or(|stamped| stamped < version))
     }
 
     /// Whether a running rollout waits for its end: then pods are judged by its own versions.
@@ -192,7 +196,10 @@ impl Engine {
             Standing::Done => {
                 let again = self.since_progress(id) + self.config.rollout_timeout;
                 if again <= self.now.mono {
-                    self.end(id, Ended { outcome: Outcome::Failed(Failure::NoProgress), at, stale, late: false });
+                    self.end(
+                        id,
+                        Ended { outcome: Outcome::Failed(Failure::NoProgress), at, stale, late: false },
+                    );
                 } else {
                     self.queue.at_latest(id, (self.now.mono + PROOF_EVERY).min(again));
                 }
@@ -213,12 +220,14 @@ impl Engine {
         let Some(attempt) = self.attempt(id) else { return };
         let reverts = attempt.reverts;
         if reverts >= REVERTS {
-            let writer = self.catalog.get(id).and_then(|workload| workload.last_writer.as_deref().map(str::to_owned));
+            let writer =
+                self.catalog.get(id).and_then(|workload| workload.last_writer.as_deref().map(str::to_owned));
             let outcome = Outcome::Failed(Failure::Reverted(writer));
             self.end(id, Ended { outcome, at: self.now.server, stale, late: false });
             return;
         }
-        let at = self.now.mono + RESTAMP_AFTER[usize::try_from(reverts).unwrap_or(0).min(RESTAMP_AFTER.len() - 1)];
+        let at =
+            self.now.mono + RESTAMP_AFTER[usize::try_from(reverts).unwrap_or(0).min(RESTAMP_AFTER.len() - 1)];
         self.tasks.entry(id.clone()).or_default().restamp_at = Some(at);
         self.queue.at_latest(id, at);
     }
@@ -242,7 +251,10 @@ impl Engine {
 
     /// A running rollout gives way to a newer one of ours.
     pub(super) fn supersede(&mut self, id: &WorkloadId, uid: Uid) {
-        let running = self.catalog.get(id).is_some_and(|workload| workload.uid == uid && self.running_attempt(workload).is_some());
+        let running = self
+            .catalog
+            .get(id)
+            .is_some_and(|workload| workload.uid == uid && self.running_attempt(workload).is_some());
         if running {
             self.end(id, Ended { outcome: Outcome::Superseded, at: self.now.server, stale: 0, late: false });
         }

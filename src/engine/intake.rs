@@ -108,7 +108,10 @@ impl Engine {
     /// The store's versions went back: etcd was restored from a backup. What was remembered of it is of another
     /// history; the ledger's entries from above the restored version are first sight.
     fn store_was_set_back(&mut self, version: Version) {
-        self.notice(true, format!("the store was set back to version {version}: what is above it is first sight"));
+        self.notice(
+            true,
+            format!("the store was set back to version {version}: what is above it is first sight"),
+        );
         let store = crate::ledger::Point { version, time: self.now.server };
         self.book.forget_above(store, self.now.mono);
         self.sightings.set_back(store);
@@ -147,7 +150,8 @@ impl Engine {
         }
         if was_unknown {
             self.faults_told.remove(&kind.to_string());
-            let ids: Vec<WorkloadId> = self.catalog.workloads().filter(|w| w.id.kind == *kind).map(|w| w.id.clone()).collect();
+            let ids: Vec<WorkloadId> =
+                self.catalog.workloads().filter(|w| w.id.kind == *kind).map(|w| w.id.clone()).collect();
             for id in ids {
                 self.look_soon(&id);
             }
@@ -221,7 +225,8 @@ impl Engine {
         if *name == self.config.own_namespace {
             self.look_at_held();
         }
-        let ids: Vec<WorkloadId> = self.catalog.in_namespace(name).map(|workload| workload.id.clone()).collect();
+        let ids: Vec<WorkloadId> =
+            self.catalog.in_namespace(name).map(|workload| workload.id.clone()).collect();
         for id in ids {
             self.look_soon(&id);
         }

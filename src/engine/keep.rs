@@ -75,7 +75,8 @@ impl Engine {
     }
 
     fn collect_garbage(&mut self) {
-        let all_known = self.catalog.is_complete() && self.sightings.is_complete() && self.secrets_fault.is_none();
+        let all_known =
+            self.catalog.is_complete() && self.sightings.is_complete() && self.secrets_fault.is_none();
         if !all_known {
             return;
         }
@@ -103,12 +104,15 @@ impl Engine {
 
     fn drop_unused_secrets(&mut self) {
         let now = self.now.server;
-        let secrets: Vec<SecretId> = self.book.secrets().filter(|id| self.is_in_scope(&id.namespace)).collect();
+        let secrets: Vec<SecretId> =
+            self.book.secrets().filter(|id| self.is_in_scope(&id.namespace)).collect();
         for id in secrets {
             let used = self.catalog.is_referenced(&id);
             let since: Option<Time> = self.book.secret(&id).and_then(|record| record.unused);
             match (used, since) {
-                (false, Some(since)) if now.since(since) >= UNUSED_KEPT => self.book.drop_secret(&id, self.now.mono),
+                (false, Some(since)) if now.since(since) >= UNUSED_KEPT => {
+                    self.book.drop_secret(&id, self.now.mono)
+                }
                 (false, None) | (true, Some(_)) => {
                     let edit = self.edit(Urgency::WithNext);
                     let _ = self.book.edit_secret(&id, edit, |record| record.unused = (!used).then_some(now));
@@ -122,8 +126,12 @@ impl Engine {
         if *self.catalog.namespace_inventory() != Inventory::Complete || !self.config.namespaces.is_empty() {
             return;
         }
-        let gone: Vec<Namespace> =
-            self.book.namespaces().filter(|name| self.catalog.namespace(name).is_none() && !self.is_ignored(name)).cloned().collect();
+        let gone: Vec<Namespace> = self
+            .book
+            .namespaces()
+            .filter(|name| self.catalog.namespace(name).is_none() && !self.is_ignored(name))
+            .cloned()
+            .collect();
         for namespace in gone {
             for (name, over) in self.book.drop_namespace(&namespace) {
                 self.call(Pending::DeleteLedger, Call::DeleteLedger { name, over });

@@ -9,8 +9,8 @@ use super::{Call, Engine, Fault, LOOK_EVERY, Outside, Pending, Phase, STALLED, S
 use crate::{
     catalog::{Inventory, Workload},
     decide::{
-        self, Bench, Births, Consumed, Decision, Exact, ExactLists, Facts, Held, Judgement, OwnerFacts, PodFacts, Step,
-        Verdict,
+        self, Bench, Births, Consumed, Decision, Exact, ExactLists, Facts, Held, Judgement, OwnerFacts,
+        PodFacts, Step, Verdict,
     },
     facts::{Mono, Name, Namespace, SecretId, Uid, Version, WorkloadId},
     ledger::{Marks, Urgency, Versions},
@@ -63,7 +63,9 @@ impl Engine {
         let Some(workload) = self.catalog.get(id) else { return false };
         let running = self.running_attempt(workload).is_some();
         let known = self.tasks.contains_key(id) || running;
-        known || (self.stage != Stage::Ready) || (rolling(workload).next().is_some() && self.is_candidate(workload))
+        known
+            || (self.stage != Stage::Ready)
+            || (rolling(workload).next().is_some() && self.is_candidate(workload))
     }
 
     pub(super) fn look_at_all(&mut self) {
@@ -74,7 +76,8 @@ impl Engine {
     }
 
     pub(super) fn look_at_consumers(&mut self, secret: &SecretId) {
-        let ids: Vec<WorkloadId> = self.catalog.consumers(secret).map(|workload| workload.id.clone()).collect();
+        let ids: Vec<WorkloadId> =
+            self.catalog.consumers(secret).map(|workload| workload.id.clone()).collect();
         for id in ids {
             self.look_soon(&id);
         }
@@ -155,7 +158,11 @@ impl Engine {
 
     /// Whether a rollout of it is running, anybody's, and makes progress.
     fn is_rolling(&self, workload: &Workload) -> bool {
-        let since = self.tasks.get(&workload.id).and_then(|task| task.progress).map_or(self.now.mono, |(_, since)| since);
+        let since = self
+            .tasks
+            .get(&workload.id)
+            .and_then(|task| task.progress)
+            .map_or(self.now.mono, |(_, since)| since);
         let idle = self.now.mono.since(since);
         match state(&workload.rollout) {
             State::NotObserved => idle < super::UNOBSERVED,
@@ -167,7 +174,9 @@ impl Engine {
     fn was_attempted(&self, workload: &Workload) -> bool {
         let versions = self.versions(workload);
         let marks = self.book.marks(&workload.id.namespace, workload.uid);
-        marks.and_then(|marks| marks.attempt.as_ref()).is_some_and(|attempt| attempt.has_failed_for(&versions))
+        marks
+            .and_then(|marks| marks.attempt.as_ref())
+            .is_some_and(|attempt| attempt.has_failed_for(&versions))
     }
 
     /// Asks for the pods of a workload.
@@ -194,7 +203,8 @@ impl Engine {
         look.awaited = look.awaited.saturating_sub(1);
         match result {
             Ok(pods) => {
-                let owned: BTreeSet<Uid> = pods.iter().filter_map(|pod| pod.owner.as_ref().map(|owner| owner.uid)).collect();
+                let owned: BTreeSet<Uid> =
+                    pods.iter().filter_map(|pod| pod.owner.as_ref().map(|owner| owner.uid)).collect();
                 look.owners.retain(|uid, _| owned.contains(uid));
                 look.pods = pods;
                 look.listed = self.now.mono;
@@ -205,7 +215,12 @@ impl Engine {
         }
     }
 
-    pub(super) fn pods_at_listed(&mut self, namespace: &Namespace, version: Version, result: Result<Vec<Uid>, Fault>) {
+    pub(super) fn pods_at_listed(
+        &mut self,
+        namespace: &Namespace,
+        version: Version,
+        result: Result<Vec<Uid>, Fault>,
+    ) {
         let Some(look) = self.looks.get_mut(namespace) else { return };
         look.awaited = look.awaited.saturating_sub(1);
         match result {
@@ -224,14 +239,19 @@ impl Engine {
         self.conclude_look(namespace);
     }
 
-    pub(super) fn owners_listed(&mut self, namespace: &Namespace, result: Result<BTreeMap<Uid, Option<OwnerFacts>>, Fault>) {
+    pub(super) fn owners_listed(
+        &mut self,
+        namespace: &Namespace,
+        result: Result<BTreeMap<Uid, Option<OwnerFacts>>, Fault>,
+    ) {
         let Some(look) = self.looks.get_mut(namespace) else { return };
         look.awaited = look.awaited.saturating_sub(1);
         match result {
             Ok(owners) => {
                 let wanted: BTreeSet<Uid> =
                     look.pods.iter().filter_map(|pod| pod.owner.as_ref().map(|owner| owner.uid)).collect();
-                look.owners = wanted.into_iter().map(|uid| (uid, owners.get(&uid).cloned().flatten())).collect();
+                look.owners =
+                    wanted.into_iter().map(|uid| (uid, owners.get(&uid).cloned().flatten())).collect();
                 look.owners_read = true;
                 self.conclude_look(namespace);
             }
@@ -246,8 +266,12 @@ impl Engine {
         }
         let delay = Duration::from_secs(1 << look.failures.min(5));
         look.failures = look.failures.saturating_add(1);
-        let failed: BTreeSet<WorkloadId> = std::mem::take(&mut look.now).into_iter().chain(std::mem::take(&mut look.next)).collect();
-        self.notice(true, format!("pods of namespace {namespace} can't be listed, trying again in {delay:?}: {fault}"));
+        let failed: BTreeSet<WorkloadId> =
+            std::mem::take(&mut look.now).into_iter().chain(std::mem::take(&mut look.next)).collect();
+        self.notice(
+            true,
+            format!("pods of namespace {namespace} can't be listed, trying again in {delay:?}: {fault}"),
+        );
         for id in failed {
             self.hold(&id, Held::Backoff, delay);
         }
@@ -289,7 +313,10 @@ impl Engine {
             self.call(Pending::Owners(namespace.clone()), Call::ListReplicaSets(namespace.clone()));
         }
         for version in versions {
-            self.call(Pending::PodsAt(namespace.clone(), version), Call::ListPodsAt(namespace.clone(), version));
+            self.call(
+                Pending::PodsAt(namespace.clone(), version),
+                Call::ListPodsAt(namespace.clone(), version),
+            );
         }
     }
 
@@ -333,9 +360,13 @@ impl Engine {
     fn judge<'a>(&'a self, id: &WorkloadId, look: &'a NamespaceLook) -> Option<Judged> {
         let workload = self.catalog.get(id)?;
         let marks = self.book.marks(&id.namespace, workload.uid);
-        let upto = self.running_attempt(workload).filter(|_| self.waits_for_end(id)).map(|attempt| &attempt.versions);
+        let upto = self
+            .running_attempt(workload)
+            .filter(|_| self.waits_for_end(id))
+            .map(|attempt| &attempt.versions);
         let consumption = self.consumption(workload);
-        let limit = |all: &[Consumed<'a>]| all.iter().map(|consumed| limited(consumed, upto)).collect::<Vec<_>>();
+        let limit =
+            |all: &[Consumed<'a>]| all.iter().map(|consumed| limited(consumed, upto)).collect::<Vec<_>>();
         let (rolling, reported) = (limit(&consumption.rolling), limit(&consumption.reported));
         let bench = Bench {
             consumed: &rolling,
@@ -381,12 +412,12 @@ impl Engine {
         let now = self.now.mono;
         let task = self.tasks.entry(id.clone()).or_default();
         let again = match &held {
-            Held::Settling => task.settle.until(now).map_or(now, |until| Mono(until.0.saturating_sub(AHEAD)).max(now)),
-            Held::RolloutRunning => {
-                task.progress.map_or(now + STALLED, |(stretch, since)| {
-                    since + if stretch.observed { STALLED } else { super::UNOBSERVED }
-                })
+            Held::Settling => {
+                task.settle.until(now).map_or(now, |until| Mono(until.0.saturating_sub(AHEAD)).max(now))
             }
+            Held::RolloutRunning => task.progress.map_or(now + STALLED, |(stretch, since)| {
+                since + if stretch.observed { STALLED } else { super::UNOBSERVED }
+            }),
             Held::Undecided => now + task.patience.fail(),
             Held::NoFreeSlot
             | Held::BreakerOpen
@@ -421,7 +452,10 @@ impl Engine {
     fn rest(&mut self, id: &WorkloadId) {
         self.queue.remove(id);
         self.slots.stop_waiting(id);
-        let keep = self.tasks.get(id).is_some_and(|task| task.settle.remembers(self.now.mono) || task.progress.is_some());
+        let keep = self
+            .tasks
+            .get(id)
+            .is_some_and(|task| task.settle.remembers(self.now.mono) || task.progress.is_some());
         if !keep {
             self.tasks.remove(id);
         }
@@ -512,8 +546,11 @@ impl NamespaceLook {
     /// Judges the live pods that a workload controls. Whose a ReplicaSet is needs to be known only where a pod of
     /// it isn't fresh.
     fn judge(&self, workload: &Workload, bench: &Bench<'_>) -> Judged {
-        let (certain, open): (Vec<&PodFacts>, Vec<&PodFacts>) =
-            self.pods.iter().filter(|pod| self.may_be_of(pod, workload)).partition(|pod| self.is_of(pod, workload));
+        let (certain, open): (Vec<&PodFacts>, Vec<&PodFacts>) = self
+            .pods
+            .iter()
+            .filter(|pod| self.may_be_of(pod, workload))
+            .partition(|pod| self.is_of(pod, workload));
         let all = certain.iter().chain(&open).copied();
         match decide::judge(all, bench) {
             Judgement::Ask(versions) => Judged::AskVersions(versions),

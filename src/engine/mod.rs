@@ -295,7 +295,8 @@ impl Engine {
 
     /// Whether the watches cover a namespace.
     fn is_in_scope(&self, namespace: &str) -> bool {
-        let named = self.config.namespaces.is_empty() || self.config.namespaces.iter().any(|one| **one == *namespace);
+        let named =
+            self.config.namespaces.is_empty() || self.config.namespaces.iter().any(|one| **one == *namespace);
         named && !self.is_ignored(namespace)
     }
 

@@ -54,14 +54,20 @@ impl Engine {
     }
 
     pub(super) fn next_note(&self) -> Option<Mono> {
-        let open = self.telling.iter().filter(|t| t.ticket.as_ref().is_none_or(|ticket| self.book.is_durable(ticket)));
+        let open = self
+            .telling
+            .iter()
+            .filter(|t| t.ticket.as_ref().is_none_or(|ticket| self.book.is_durable(ticket)));
         open.map(|telling| telling.at).min()
     }
 
     pub(super) fn note_written(&mut self, told: &Told, result: &Result<(), Fault>) {
         match result {
             // No rights, no namespace any more, or unfit: told to nobody, and not tried for ever.
-            Ok(()) | Err(Fault::Conflict | Fault::NotFound | Fault::Forbidden(_) | Fault::Refused(_) | Fault::Expired) => {
+            Ok(())
+            | Err(
+                Fault::Conflict | Fault::NotFound | Fault::Forbidden(_) | Fault::Refused(_) | Fault::Expired,
+            ) => {
                 if let Some((namespace, uid, number, which)) = &told.of {
                     self.mark_told(namespace, *uid, *number, *which);
                 }
@@ -125,7 +131,13 @@ impl Engine {
         self.tell_attempt(id, uid, attempt, Untold::Started, Reason::RolloutStarted, note, None);
     }
 
-    pub(super) fn tell_ended(&mut self, id: &WorkloadId, attempt: &Attempt, ended: &Ended, ticket: Option<Ticket>) {
+    pub(super) fn tell_ended(
+        &mut self,
+        id: &WorkloadId,
+        attempt: &Attempt,
+        ended: &Ended,
+        ticket: Option<Ticket>,
+    ) {
         let Some(uid) = self.uid(id) else { return };
         let stamp: Stamp = attempt.versions.clone().into_iter().collect();
         let took = humantime::format_duration(Duration::from_secs(attempt.took(ended.at).as_secs()));
@@ -135,21 +147,31 @@ impl Engine {
                 self.mark_told(&id.namespace, uid, attempt.number, Untold::Ended);
                 return;
             }
-            Outcome::Completed if ended.late => {
-                (Reason::RolloutCompleted, format!("Completed late for {stamp}: no live pod is stale any more"))
-            }
+            Outcome::Completed if ended.late => (
+                Reason::RolloutCompleted,
+                format!("Completed late for {stamp}: no live pod is stale any more"),
+            ),
             Outcome::Completed => (
                 Reason::RolloutCompleted,
-                format!("Rolled for {stamp} in {took}: no live pod is stale, {} before", counted(attempt.stale, "was", "were")),
+                format!(
+                    "Rolled for {stamp} in {took}: no live pod is stale, {} before",
+                    counted(attempt.stale, "was", "were")
+                ),
             ),
-            Outcome::Failed(why) => (Reason::RolloutFailed, format!("Rollout for {stamp} failed: {why}; {still} still stale")),
-            Outcome::Blocked(by) => (Reason::RolloutBlocked, format!("Rollout for {stamp} is blocked: {by}; {still} still stale")),
-            Outcome::Superseded => {
-                (Reason::RolloutSuperseded, format!("The template was changed again during the rollout for {stamp}"))
+            Outcome::Failed(why) => {
+                (Reason::RolloutFailed, format!("Rollout for {stamp} failed: {why}; {still} still stale"))
             }
-            Outcome::Refused(words) => {
-                (Reason::RolloutRefused, format!("The API server refused to roll it for {stamp}: {words}; {still} stale"))
+            Outcome::Blocked(by) => {
+                (Reason::RolloutBlocked, format!("Rollout for {stamp} is blocked: {by}; {still} still stale"))
             }
+            Outcome::Superseded => (
+                Reason::RolloutSuperseded,
+                format!("The template was changed again during the rollout for {stamp}"),
+            ),
+            Outcome::Refused(words) => (
+                Reason::RolloutRefused,
+                format!("The API server refused to roll it for {stamp}: {words}; {still} stale"),
+            ),
             Outcome::Gone => return,
         };
         self.tell_attempt(id, uid, attempt, Untold::Ended, reason, note, ticket);
@@ -202,7 +224,11 @@ impl Engine {
     pub(super) fn tell_nothing(&mut self, id: &SecretId) {
         let Some(rotation) = self.rotations.get(id) else { return };
         let consumers = counted(rotation.nothing, "consumer has", "consumers have");
-        let note = format!("Nothing to do for version {}{}: {consumers} no stale pod", rotation.version, keys_text(rotation));
+        let note = format!(
+            "Nothing to do for version {}{}: {consumers} no stale pod",
+            rotation.version,
+            keys_text(rotation)
+        );
         let version = rotation.version.to_string();
         self.tell_of_secret(id, Reason::NothingToDo, &version, note);
     }
@@ -213,7 +239,9 @@ impl Engine {
             return;
         }
         let Rotation { version, rolled, completed, failed, nothing, .. } = rotation;
-        let note = format!("Version {version}: {rolled} consumers rolled, {completed} completed, {failed} not; {nothing} had no stale pod");
+        let note = format!(
+            "Version {version}: {rolled} consumers rolled, {completed} completed, {failed} not; {nothing} had no stale pod"
+        );
         let version = version.to_string();
         self.tell_of_secret(id, Reason::ConsumersRolled, &version, note);
     }
@@ -234,7 +262,10 @@ impl Engine {
 
     pub(super) fn tell_too_fast(&mut self, id: &WorkloadId) {
         let Some(uid) = self.uid(id) else { return };
-        let Some(attempt) = self.book.marks(&id.namespace, uid).and_then(|marks| marks.attempt.clone()) else { return };
+        let Some(attempt) = self.book.marks(&id.namespace, uid).and_then(|marks| marks.attempt.clone())
+        else {
+            return;
+        };
         let settle = self.tasks.get(id).map(|task| task.settle.grown(self.config.settle)).unwrap_or_default();
         let note = format!(
             "What it consumes changes faster than it can be rolled: from now on it waits until it has been quiet for {}",
@@ -244,7 +275,15 @@ impl Engine {
         self.tell_of_workload(id, uid, Reason::ChangesTooFast, &attempt.number.to_string(), note, secret);
     }
 
-    fn tell_of_workload(&mut self, id: &WorkloadId, uid: Uid, reason: Reason, what: &str, note: String, secret: Option<Name>) {
+    fn tell_of_workload(
+        &mut self,
+        id: &WorkloadId,
+        uid: Uid,
+        reason: Reason,
+        what: &str,
+        note: String,
+        secret: Option<Name>,
+    ) {
         self.tell_once(EventNote {
             name: event_name(&id.name, &[&uid.to_string(), what, reason.as_str()]),
             regarding: ObjectRef::workload(id, uid),
@@ -273,15 +312,23 @@ impl Engine {
         let secret_id = SecretId { namespace: id.namespace.clone(), name: secret.clone() };
         let Some(record) = self.book.secret(&secret_id) else { return };
         // A Secret that never was there is a workload that waits for its first start, as Kubernetes itself says.
-        let was_there = record.parts().filter_map(|part| record.history(&part)).any(|history| {
-            history.entries().iter().any(|entry| matches!(entry.value, Value::Present(_)))
-        });
+        let was_there = record
+            .parts()
+            .filter_map(|part| record.history(&part))
+            .any(|history| history.entries().iter().any(|entry| matches!(entry.value, Value::Present(_))));
         if !was_there {
             return;
         }
-        let what = key.map_or_else(|| format!("Secret {secret}"), |key| format!("key {key} of Secret {secret}"));
-        let note = format!("Its pods require {what}, which is missing: new pods would not start, so it isn't rolled until that is back");
-        let version = record.parts().filter_map(|part| record.history(&part)).map(crate::ledger::History::version).max();
+        let what =
+            key.map_or_else(|| format!("Secret {secret}"), |key| format!("key {key} of Secret {secret}"));
+        let note = format!(
+            "Its pods require {what}, which is missing: new pods would not start, so it isn't rolled until that is back"
+        );
+        let version = record
+            .parts()
+            .filter_map(|part| record.history(&part))
+            .map(crate::ledger::History::version)
+            .max();
         let version = version.unwrap_or_default();
         self.say(id, Reason::RolloutHeld, &format!("missing {what} {version}"), note, Some(secret.clone()));
     }
@@ -298,7 +345,10 @@ impl Engine {
             ReportOnly::FirstSight | ReportOnly::Attempted => return,
         };
         let stale = verdict.stale.len() + verdict.first_sight.len() + verdict.reported.len();
-        let note = format!("Would be rolled for {stamp}: {} stale, and {because}", counted(stale, "pod is", "pods are"));
+        let note = format!(
+            "Would be rolled for {stamp}: {} stale, and {because}",
+            counted(stale, "pod is", "pods are")
+        );
         self.say(id, Reason::WouldRoll, &format!("{because} {stamp}"), note, newest(&versions));
     }
 

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::{Engine, consumption::{parts, rolling}};
+use super::{
+    Engine,
+    consumption::{parts, rolling},
+};
 use crate::{
     decide::{Decision, Held},
     facts::{Name, SecretId, Version, WorkloadId},
@@ -44,13 +47,19 @@ impl Engine {
             .consumers(id)
             .filter(|workload| {
                 rolling(workload).any(|reference| {
-                    *reference.secret == *id.name && parts(reference).iter().any(|part| changed.contains(part))
+                    *reference.secret == *id.name
+                        && parts(reference).iter().any(|part| changed.contains(part))
                 })
             })
             .map(|workload| workload.id.clone())
             .collect();
         let version = self.book.secret(id).map(|record| {
-            changed.iter().filter_map(|part| record.history(part)).map(crate::ledger::History::version).max().unwrap_or_default()
+            changed
+                .iter()
+                .filter_map(|part| record.history(part))
+                .map(crate::ledger::History::version)
+                .max()
+                .unwrap_or_default()
         });
         for consumer in &consumers {
             self.unsettle(consumer);
@@ -77,9 +86,13 @@ impl Engine {
     /// What was decided of a consumer is accounted for where it is final for now.
     pub(super) fn take_part(&mut self, id: &WorkloadId, decision: &Decision) {
         match decision {
-            Decision::UpToDate | Decision::NothingToDo(_) => self.account(id, |rotation| rotation.nothing += 1),
+            Decision::UpToDate | Decision::NothingToDo(_) => {
+                self.account(id, |rotation| rotation.nothing += 1)
+            }
             Decision::Report(_) | Decision::Skip(_) => self.account(id, |rotation| rotation.reported += 1),
-            Decision::Hold(Held::Missing { .. } | Held::BreakerOpen | Held::OperatorPaused | Held::LedgerUnwritable) => {
+            Decision::Hold(
+                Held::Missing { .. } | Held::BreakerOpen | Held::OperatorPaused | Held::LedgerUnwritable,
+            ) => {
                 self.account(id, |rotation| rotation.held += 1);
             }
             // It will come to something else.
@@ -92,7 +105,7 @@ impl Engine {
         let rolled = id.clone();
         self.account(id, |rotation| {
             rotation.rolled += 1;
-            rotation.rolling.insert(rolled);
+            rotation.rolling.insert(rolled.clone());
         });
     }
 
@@ -154,7 +167,9 @@ impl Engine {
     /// Whether a Secret's rotation is so large that its consumers' successes are told in one summary.
     pub(super) fn is_summarised(&self, id: &WorkloadId) -> bool {
         let mut of_namespace = self.rotations.iter().filter(|(secret, _)| *secret.namespace == *id.namespace);
-        of_namespace.any(|(_, rotation)| rotation.consumers > MANY && (rotation.rolling.contains(id) || rotation.waiting.contains(id)))
+        of_namespace.any(|(_, rotation)| {
+            rotation.consumers > MANY && (rotation.rolling.contains(id) || rotation.waiting.contains(id))
+        })
     }
 }
 

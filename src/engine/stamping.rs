@@ -26,9 +26,13 @@ impl Engine {
         let versions = self.versions(workload);
         let last = self.book.marks(&id.namespace, uid).and_then(|marks| marks.attempt.as_ref());
         // An intent that was never carried out gives its number on: nothing was said of it.
-        let number = last.map_or(1, |last| if last.stamped.is_none() && last.ended.is_none() { last.number } else { last.number + 1 });
+        let number = last.map_or(1, |last| {
+            if last.stamped.is_none() && last.ended.is_none() { last.number } else { last.number + 1 }
+        });
         // Nor is a stamp that was taken away forgotten when it is put back.
-        let reverts = last.filter(|last| last.number == number && last.versions == versions).map_or(0, |last| last.reverts);
+        let reverts = last
+            .filter(|last| last.number == number && last.versions == versions)
+            .map_or(0, |last| last.reverts);
         let attempt = Attempt {
             number,
             versions: versions.clone(),
@@ -79,7 +83,9 @@ impl Engine {
             self.intended.remove(&id);
             let Some(task) = self.tasks.get_mut(&id) else { continue };
             match std::mem::take(&mut task.phase) {
-                Phase::Intended { verdict, listed, conflicts, .. } => self.stamp(&id, verdict, listed, conflicts),
+                Phase::Intended { verdict, listed, conflicts, .. } => {
+                    self.stamp(&id, verdict, listed, conflicts)
+                }
                 other => task.phase = other,
             }
         }
@@ -95,9 +101,15 @@ impl Engine {
             return;
         };
         let (uid, over) = (workload.uid, workload.version);
-        let Some(attempt) = self.book.marks(&id.namespace, uid).and_then(|marks| marks.attempt.as_ref()) else { return };
+        let Some(attempt) = self.book.marks(&id.namespace, uid).and_then(|marks| marks.attempt.as_ref())
+        else {
+            return;
+        };
         let stamp: Stamp = attempt.versions.clone().into_iter().collect();
-        self.call(Pending::Stamp(id.clone()), Call::Stamp { id: id.clone(), uid, over, stamp: stamp.to_string() });
+        self.call(
+            Pending::Stamp(id.clone()),
+            Call::Stamp { id: id.clone(), uid, over, stamp: stamp.to_string() },
+        );
         self.tasks.entry(id.clone()).or_default().phase = Phase::Stamping { verdict, listed, conflicts };
     }
 
@@ -106,7 +118,9 @@ impl Engine {
         let Some(workload) = self.catalog.get(id) else { return false };
         let attempt = self.book.marks(&id.namespace, workload.uid).and_then(|marks| marks.attempt.as_ref());
         attempt.is_some_and(|attempt| {
-            attempt.ended.is_none() && attempt.template == workload.template && attempt.versions == self.versions(workload)
+            attempt.ended.is_none()
+                && attempt.template == workload.template
+                && attempt.versions == self.versions(workload)
         })
     }
 
@@ -183,7 +197,8 @@ impl Engine {
 
     /// Whether the stamp of the last attempt stands on the workload.
     pub(super) fn bears_stamp(&self, workload: &Workload) -> bool {
-        let attempt = self.book.marks(&workload.id.namespace, workload.uid).and_then(|marks| marks.attempt.as_ref());
+        let attempt =
+            self.book.marks(&workload.id.namespace, workload.uid).and_then(|marks| marks.attempt.as_ref());
         let Some((attempt, text)) = attempt.zip(workload.stamp.as_deref()) else { return false };
         let stamp: Stamp = attempt.versions.clone().into_iter().collect();
         stamp.matches(text) || names_all(text, attempt)
@@ -193,7 +208,10 @@ impl Engine {
     pub(super) fn stamp_taken(&mut self, id: &WorkloadId) {
         let Some(workload) = self.catalog.get(id) else { return };
         let (uid, bears) = (workload.uid, self.bears_stamp(workload));
-        let Some(attempt) = self.book.marks(&id.namespace, uid).and_then(|marks| marks.attempt.clone()) else { return };
+        let Some(attempt) = self.book.marks(&id.namespace, uid).and_then(|marks| marks.attempt.clone())
+        else {
+            return;
+        };
         if attempt.ended.is_some() {
             return;
         }
@@ -245,9 +263,12 @@ impl Engine {
     fn refused(&mut self, id: &WorkloadId, words: String) {
         let Some(workload) = self.catalog.get(id) else { return };
         let uid = workload.uid;
-        let already = self.book.marks(&id.namespace, uid).and_then(|marks| marks.attempt.as_ref()).is_some_and(|attempt| {
-            attempt.ended.as_ref().is_some_and(|ended| matches!(ended.outcome, Outcome::Refused(_)))
-        });
+        let already =
+            self.book.marks(&id.namespace, uid).and_then(|marks| marks.attempt.as_ref()).is_some_and(
+                |attempt| {
+                    attempt.ended.as_ref().is_some_and(|ended| matches!(ended.outcome, Outcome::Refused(_)))
+                },
+            );
         if let Some(task) = self.tasks.get_mut(id) {
             task.phase = Phase::Idle;
         }

@@ -58,10 +58,16 @@ impl Engine {
 
     fn tell_findings(&mut self, findings: &Findings) {
         for lost in &findings.lost {
-            self.notice(true, format!("part of the ledger is lost: {lost}; what it told is first sight again"));
+            self.notice(
+                true,
+                format!("part of the ledger is lost: {lost}; what it told is first sight again"),
+            );
         }
         if findings.adopted {
-            self.notice(true, "the ledger's digests are of another key or scheme: they are adopted, nothing is rolled");
+            self.notice(
+                true,
+                "the ledger's digests are of another key or scheme: they are adopted, nothing is rolled",
+            );
         }
         if !findings.known {
             self.notice(false, "no ledger of this cluster: everything is at first sight, nothing is rolled");
@@ -139,7 +145,10 @@ impl Engine {
             Stage::Probing(Probe::Second(first, pods)) => {
                 self.comparable = first <= pods && pods <= version;
                 if !self.comparable {
-                    self.notice(true, "Secrets and pods are in separate stores: births are compared by the clock");
+                    self.notice(
+                        true,
+                        "Secrets and pods are in separate stores: births are compared by the clock",
+                    );
                 }
                 self.become_ready();
             }
@@ -178,7 +187,8 @@ impl Engine {
         }
         self.united = true;
         let by = self.sightings.seen();
-        let secrets: Vec<SecretId> = self.book.secrets().filter(|id| self.is_in_scope(&id.namespace)).collect();
+        let secrets: Vec<SecretId> =
+            self.book.secrets().filter(|id| self.is_in_scope(&id.namespace)).collect();
         for id in secrets {
             self.unite_secret(&id, by);
         }

@@ -23,7 +23,11 @@ impl Engine {
             stale_pods: self.stale.iter().map(|(id, pods)| (id.clone(), *pods)).collect(),
             held: held.into_iter().collect(),
             pending: self.queue.len(),
-            in_flight: self.catalog.workloads().filter(|workload| self.running_attempt(workload).is_some()).count(),
+            in_flight: self
+                .catalog
+                .workloads()
+                .filter(|workload| self.running_attempt(workload).is_some())
+                .count(),
             synced: self.synced(),
             ledger: self.ledger_state(),
         }
@@ -36,7 +40,11 @@ impl Engine {
             None if self.sightings.is_complete() => Ok(()),
             None => Err("being listed".to_owned()),
         };
-        let kinds = self.catalog.inventories().iter().map(|(kind, inventory)| (Watch::Workloads(kind.clone()), words(inventory)));
+        let kinds = self
+            .catalog
+            .inventories()
+            .iter()
+            .map(|(kind, inventory)| (Watch::Workloads(kind.clone()), words(inventory)));
         let namespaces = (Watch::Namespaces, words(self.catalog.namespace_inventory()));
         std::iter::once((Watch::Secrets, secrets)).chain(std::iter::once(namespaces)).chain(kinds).collect()
     }

@@ -88,7 +88,13 @@ impl Book {
     #[must_use]
     pub fn new(identity: Uid, scheme: String, made: Point) -> Self {
         let cover = Cover { schema: SCHEMA, scheme, identity, made, seen_until: Point::default() };
-        Self { cover, head: Sheet::default(), head_more: serde_json::Map::new(), chapters: BTreeMap::new(), held_back: false }
+        Self {
+            cover,
+            head: Sheet::default(),
+            head_more: serde_json::Map::new(),
+            chapters: BTreeMap::new(),
+            held_back: false,
+        }
     }
 
     /// Takes in an object as it was read: at the start, or after somebody else wrote it. What it knows is
@@ -99,7 +105,10 @@ impl Book {
             return;
         }
         match serde_json::from_slice::<Page>(body) {
-            Ok(page) if page.cover.identity == self.cover.identity && *name == *page_name(&page.namespace, page_number(name).unwrap_or(PAGES)) => {
+            Ok(page)
+                if page.cover.identity == self.cover.identity
+                    && *name == *page_name(&page.namespace, page_number(name).unwrap_or(PAGES)) =>
+            {
                 self.read_page(name, version, page, findings);
             }
             Ok(_) => findings.lost.push(format!("{name} is another cluster's or namespace's")),
@@ -130,7 +139,8 @@ impl Book {
             page.secrets.values_mut().for_each(SecretRecord::forget_digests);
         }
         let chapter = self.chapters.entry(page.namespace).or_default();
-        chapter.made = if chapter.sheets.is_empty() { page.cover.made } else { chapter.made.min(page.cover.made) };
+        chapter.made =
+            if chapter.sheets.is_empty() { page.cover.made } else { chapter.made.min(page.cover.made) };
         chapter.seen_until = chapter.seen_until.max(page.cover.seen_until);
         chapter.sheet_mut(number).read(version);
         chapter.more.insert(number, page.more);
@@ -179,7 +189,8 @@ impl Book {
     /// Writes go on, of all that has changes.
     pub fn resume(&mut self, now: Mono) {
         self.held_back = false;
-        let sheets = std::iter::once(&mut self.head).chain(self.chapters.values_mut().flat_map(|chapter| &mut chapter.sheets));
+        let sheets = std::iter::once(&mut self.head)
+            .chain(self.chapters.values_mut().flat_map(|chapter| &mut chapter.sheets));
         for sheet in sheets.filter(|sheet| !sheet.is_clean() && !sheet.is_in_flight()) {
             sheet.edit(now, Urgency::Soon);
         }
@@ -221,9 +232,9 @@ impl Book {
 
     /// All workloads that have marks.
     pub fn workloads(&self) -> impl Iterator<Item = (&Namespace, Uid, &Marks)> {
-        self.chapters
-            .iter()
-            .flat_map(|(namespace, chapter)| chapter.workloads.iter().map(move |(uid, placed)| (namespace, *uid, &placed.record)))
+        self.chapters.iter().flat_map(|(namespace, chapter)| {
+            chapter.workloads.iter().map(move |(uid, placed)| (namespace, *uid, &placed.record))
+        })
     }
 
     /// All namespaces that have records.
@@ -235,14 +246,25 @@ impl Book {
     ///
     /// # Errors
     /// When the namespace's part is full.
-    pub fn edit_secret(&mut self, id: &SecretId, edit: Edit, change: impl FnOnce(&mut SecretRecord)) -> Result<Ticket, Full> {
+    pub fn edit_secret(
+        &mut self,
+        id: &SecretId,
+        edit: Edit,
+        change: impl FnOnce(&mut SecretRecord),
+    ) -> Result<Ticket, Full> {
         let made = self.made_for_new(edit);
-        let chapter = self.chapters.entry(id.namespace.clone()).or_insert_with(|| Chapter { made, ..Chapter::default() });
+        let chapter = self
+            .chapters
+            .entry(id.namespace.clone())
+            .or_insert_with(|| Chapter { made, ..Chapter::default() });
         let sheet = match chapter.secrets.get(&id.name) {
             Some(placed) => placed.sheet,
             None => chapter.place(edit.now)?,
         };
-        let placed = chapter.secrets.entry(id.name.clone()).or_insert_with(|| Placed { record: SecretRecord::default(), sheet });
+        let placed = chapter
+            .secrets
+            .entry(id.name.clone())
+            .or_insert_with(|| Placed { record: SecretRecord::default(), sheet });
         change(&mut placed.record);
         Ok(chapter.ticket(&id.namespace, sheet, edit))
     }
@@ -260,7 +282,8 @@ impl Book {
         change: impl FnOnce(&mut Marks),
     ) -> Result<Ticket, Full> {
         let made = self.made_for_new(edit);
-        let chapter = self.chapters.entry(namespace.clone()).or_insert_with(|| Chapter { made, ..Chapter::default() });
+        let chapter =
+            self.chapters.entry(namespace.clone()).or_insert_with(|| Chapter { made, ..Chapter::default() });
         let sheet = match chapter.workloads.get(&uid) {
             Some(placed) => placed.sheet,
             None => chapter.place(edit.now)?,
@@ -292,7 +315,9 @@ impl Book {
     pub fn drop_namespace(&mut self, namespace: &str) -> Vec<(String, Version)> {
         let Some(chapter) = self.chapters.remove(namespace) else { return Vec::new() };
         let numbered = chapter.sheets.iter().enumerate();
-        numbered.filter_map(|(number, sheet)| Some((page_name(namespace, number), sheet.version()?))).collect()
+        numbered
+            .filter_map(|(number, sheet)| Some((page_name(namespace, number), sheet.version()?)))
+            .collect()
     }
 
     /// Whether an edit is durable.
@@ -405,7 +430,13 @@ pub struct Edit {
     pub urgency: Urgency,
 }
 
-fn join<K: Ord, T>(into: &mut BTreeMap<K, Placed<T>>, key: K, record: T, sheet: usize, join: impl FnOnce(&mut T, T)) {
+fn join<K: Ord, T>(
+    into: &mut BTreeMap<K, Placed<T>>,
+    key: K,
+    record: T,
+    sheet: usize,
+    join: impl FnOnce(&mut T, T),
+) {
     match into.get_mut(&key) {
         Some(mine) => join(&mut mine.record, record),
         None => {
@@ -436,13 +467,22 @@ impl Chapter {
         Ok(number)
     }
 
-    fn writes(&mut self, namespace: &Namespace, cover: &Cover, now: Mono, seen: Option<Point>, writes: &mut Vec<Write>) {
+    fn writes(
+        &mut self,
+        namespace: &Namespace,
+        cover: &Cover,
+        now: Mono,
+        seen: Option<Point>,
+        writes: &mut Vec<Write>,
+    ) {
         let numbered = self.sheets.iter().enumerate();
-        let due: BTreeSet<usize> = numbered.filter(|(_, sheet)| sheet.is_due(now)).map(|(number, _)| number).collect();
+        let due: BTreeSet<usize> =
+            numbered.filter(|(_, sheet)| sheet.is_due(now)).map(|(number, _)| number).collect();
         if due.is_empty() {
             return;
         }
-        let rest_is_durable = self.sheets.iter().enumerate().all(|(number, sheet)| due.contains(&number) || sheet.is_clean());
+        let rest_is_durable =
+            self.sheets.iter().enumerate().all(|(number, sheet)| due.contains(&number) || sheet.is_clean());
         self.seen_until = self.seen_until.max(cover.seen_until);
         if let (Some(seen), true, 1) = (seen, rest_is_durable, due.len()) {
             self.seen_until = self.seen_until.max(seen);
@@ -502,4 +542,3 @@ impl Chapter {
 fn json<T: serde::Serialize>(value: &T) -> Vec<u8> {
     serde_json::to_vec(value).unwrap_or_default()
 }
-

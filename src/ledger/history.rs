@@ -48,9 +48,9 @@ impl<'de> Deserialize<'de> for Value {
         match String::deserialize(from)?.as_str() {
             "absent" => Ok(Self::Absent),
             "unknown" => Ok(Self::Unknown),
-            hex => {
-                u128::from_str_radix(hex, 16).map(|bits| Self::Present(Digest(bits))).map_err(|_| de::Error::custom("not a value"))
-            }
+            hex => u128::from_str_radix(hex, 16)
+                .map(|bits| Self::Present(Digest(bits)))
+                .map_err(|_| de::Error::custom("not a value")),
         }
     }
 }
@@ -296,7 +296,10 @@ mod tests {
         let mut history = History::new(seen(1, 5));
         assert!(history.learn(&sight(1, Some(7_000), Moment::Gap { after: at(6), by: at(20) })));
         assert_eq!(history.entries().len(), 2);
-        assert!(!history.learn(&sight(1, Some(7_000), Moment::Gap { after: at(6), by: at(20) })), "learnt once");
+        assert!(
+            !history.learn(&sight(1, Some(7_000), Moment::Gap { after: at(6), by: at(20) })),
+            "learnt once"
+        );
     }
 
     #[test]
@@ -323,7 +326,10 @@ mod tests {
     fn a_history_reads_as_it_is_written_and_is_never_empty() {
         let mut history = History::new(Entry { value: Value::Absent, since: Since::Beginning });
         history.push(Entry { value: Value::Unknown, since: Since::Between { after: at(1), by: at(2) } });
-        history.push(Entry { value: present(7), since: Since::FirstSight { written: Some(Time(3)), by: at(3) } });
+        history.push(Entry {
+            value: present(7),
+            since: Since::FirstSight { written: Some(Time(3)), by: at(3) },
+        });
         history.push(seen(8, 9));
         let text = serde_json::to_string(&history).unwrap();
         assert_eq!(serde_json::from_str::<History>(&text).unwrap(), history);

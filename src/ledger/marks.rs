@@ -107,8 +107,14 @@ impl Attempt {
     /// Whether it ended without the pods having the values: those versions aren't tried again by itself.
     #[must_use]
     pub fn has_failed_for(&self, versions: &Versions) -> bool {
-        let failed = self.ended.as_ref().is_some_and(|ended| matches!(ended.outcome, Outcome::Failed(_) | Outcome::Blocked(_)));
-        failed && versions.iter().all(|(secret, version)| self.versions.get(secret).is_some_and(|tried| tried >= version))
+        let failed = self
+            .ended
+            .as_ref()
+            .is_some_and(|ended| matches!(ended.outcome, Outcome::Failed(_) | Outcome::Blocked(_)));
+        failed
+            && versions
+                .iter()
+                .all(|(secret, version)| self.versions.get(secret).is_some_and(|tried| tried >= version))
     }
 
     /// How long it took from its decision to that moment.
@@ -162,7 +168,8 @@ impl Marks {
 }
 
 fn later(a: Option<&Attempt>, b: Option<&Attempt>) -> bool {
-    let rank = |attempt: &Attempt| (attempt.number, attempt.ended.is_some(), attempt.stamped.is_some(), attempt.at);
+    let rank =
+        |attempt: &Attempt| (attempt.number, attempt.ended.is_some(), attempt.stamped.is_some(), attempt.at);
     a.map(rank) > b.map(rank)
 }
 

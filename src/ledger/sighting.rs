@@ -134,7 +134,9 @@ impl Sightings {
         let first_look = self.relist.as_ref().is_some_and(|relist| relist.after.is_none());
         let sighting = match self.secrets.get(&facts.id) {
             Some(known) => known.see(facts, moment),
-            None => Sighting::new(facts, if first_look { Origin::FirstLook } else { Origin::Created }, moment),
+            None => {
+                Sighting::new(facts, if first_look { Origin::FirstLook } else { Origin::Created }, moment)
+            }
         };
         self.secrets.insert(facts.id.clone(), sighting);
         moment
@@ -158,8 +160,12 @@ impl Sightings {
         let point = Point { version, time: at };
         let moment = self.moment(point);
         let named = self.relist.take().map(|relist| relist.named).unwrap_or_default();
-        let vanished: Vec<SecretId> =
-            self.secrets.iter().filter(|(id, s)| s.present && !named.contains(id)).map(|(id, _)| id.clone()).collect();
+        let vanished: Vec<SecretId> = self
+            .secrets
+            .iter()
+            .filter(|(id, s)| s.present && !named.contains(id))
+            .map(|(id, _)| id.clone())
+            .collect();
         for id in &vanished {
             if let Some(sighting) = self.secrets.get_mut(id) {
                 sighting.remove(moment);
@@ -179,7 +185,8 @@ impl Sightings {
 
     /// Forgets what was removed long ago.
     pub fn forget_removed(&mut self, now: Time) {
-        self.secrets.retain(|_, sighting| sighting.present || now.since(sighting.all.entry.since.time()) < TOMBSTONE);
+        self.secrets
+            .retain(|_, sighting| sighting.present || now.since(sighting.all.entry.since.time()) < TOMBSTONE);
     }
 
     /// The store was set back to this point: what was seen above it is of a history that is gone.
@@ -243,7 +250,8 @@ impl Sighting {
             Part::All => Some(&self.all),
             Part::Key(key) => self.key(key),
         };
-        seen.map(|seen| seen.entry).filter(|entry| matches!(entry.since, Since::Seen(_) | Since::Between { .. }))
+        seen.map(|seen| seen.entry)
+            .filter(|entry| matches!(entry.since, Since::Seen(_) | Since::Between { .. }))
     }
 
     fn key(&self, name: &str) -> Option<&Seen> {
@@ -279,7 +287,9 @@ impl Seen {
         match (origin, moment) {
             (Origin::FirstLook, _) => Self::first(value, written, created, by(moment)),
             (Origin::Created, Moment::Unbroken(point)) => Self::created(value, written, Since::Seen(point)),
-            (Origin::Created, Moment::Gap { after, by }) => Self::created(value, written, Since::Between { after, by }),
+            (Origin::Created, Moment::Gap { after, by }) => {
+                Self::created(value, written, Since::Between { after, by })
+            }
         }
     }
 
@@ -352,7 +362,8 @@ impl Sighting {
         let mut keys: BTreeMap<Name, Seen> = BTreeMap::new();
         for (name, seen) in &self.keys {
             let gone = facts.key(name).is_none();
-            let old = seen.entry.value == Value::Absent && now.time.since(seen.entry.since.time()) >= TOMBSTONE;
+            let old =
+                seen.entry.value == Value::Absent && now.time.since(seen.entry.since.time()) >= TOMBSTONE;
             if gone && !old {
                 keys.insert(name.clone(), seen.then(Value::Absent, None, moment));
             }
