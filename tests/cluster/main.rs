@@ -1,1 +1,6 @@
-//! Cluster tests.
+//! Tests against a real control plane: see the `support` module for what they stand on.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod harness;
