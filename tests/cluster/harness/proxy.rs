@@ -25,7 +25,7 @@ async fn without_rules_it_passes_everything_on() {
     let cluster = Cluster::shared().await;
     let (ns, proxy, secrets) = stage(cluster, "honest").await;
     assert_eq!(secrets.list(&ListParams::default()).await.unwrap().items.len(), 1);
-    let mut watch = secrets.watch(&WatchParams::default(), "0").await.unwrap().boxed();
+    let mut watch = secrets.watch(&WatchParams::default().disable_bookmarks(), "0").await.unwrap().boxed();
     assert!(matches!(watch.next().await.unwrap().unwrap(), WatchEvent::Added(_)));
     ns.set_secret("db", &[("password", "two")]).await;
     assert!(matches!(watch.next().await.unwrap().unwrap(), WatchEvent::Modified(_)));
@@ -91,7 +91,7 @@ async fn it_garbles_answers() {
 async fn it_stalls_and_cuts_a_watch() {
     let cluster = Cluster::shared().await;
     let (ns, proxy, secrets) = stage(cluster, "stalls").await;
-    let mut watch = secrets.watch(&WatchParams::default(), "0").await.unwrap().boxed();
+    let mut watch = secrets.watch(&WatchParams::default().disable_bookmarks(), "0").await.unwrap().boxed();
     watch.next().await.unwrap().unwrap();
     let rule = proxy.on(watch_of("secrets"), Fault::Stall);
     ns.set_secret("db", &[("password", "two")]).await;

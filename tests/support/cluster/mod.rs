@@ -5,12 +5,11 @@ mod binaries;
 mod components;
 pub mod credentials;
 pub mod kubelet;
-mod storage;
+pub mod storage;
 mod supervisor;
 
 pub use components::{Component, free_ports};
 pub use credentials::User;
-pub use storage::Backup;
 
 use crate::support::wait::try_eventually;
 use crate::support::{Error, Result};
