@@ -100,7 +100,10 @@ impl Credentials {
         };
         let port = server.rsplit(':').next().unwrap_or_default();
         let path = self.folder.join(format!("{}-{port}.kubeconfig", user.name.replace(':', "-")));
-        fs::write(&path, kubeconfig(&cluster, user).to_string())?;
+        // Written beside its place and moved there: another test may be reading the same file.
+        let unfinished = path.with_extension(crate::support::objects::unique("unfinished"));
+        fs::write(&unfinished, kubeconfig(&cluster, user).to_string())?;
+        fs::rename(&unfinished, &path)?;
         Ok(path)
     }
 }

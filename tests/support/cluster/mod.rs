@@ -42,7 +42,7 @@ const BOOT: Duration = Duration::from_secs(90);
 const BOOT_TRIES: u32 = 3;
 
 /// How long a request of a test's client may take until its answer begins.
-const REQUEST: Duration = Duration::from_secs(30);
+const REQUEST: Duration = Duration::from_secs(10);
 
 /// What differs between clusters.
 #[derive(Clone, Debug)]
