@@ -3,7 +3,7 @@
 //! ```ignore
 //! #[path = "../support/mod.rs"]
 //! mod support;
-//! use support::{cluster::Cluster, objects::Namespace, operator::{Operator, Opts}, wait::eventually, workload::{Via, Workload}};
+//! use support::{cluster::Cluster, objects::Namespace, operator::{Install, Operator}, wait::eventually, workload::{Via, Workload}};
 //!
 //! #[tokio::test]
 //! async fn a_changed_secret_rolls_its_consumer() {
@@ -11,12 +11,17 @@
 //!     let ns = Namespace::create(cluster, "roll").await;   // removed when `ns` is dropped
 //!     ns.set_secret("db", &[("password", "one")]).await;
 //!     let web = Workload::deployment("web").consumes(Via::env("db", "password"));
-//!     ns.create(&web).await;
-//!     ns.wait_rolled_out(&web).await;
-//!     let operator = Operator::start(cluster, Opts::default()).await;
+//!     ns.run(&web).await;                                  // created, and its pods are ready
+//!     let install = Install::for_namespaces(cluster, &[&ns.name]).await;
+//!     let operator = Operator::start(cluster, &install);   // killed when dropped; start again: same identity
 //!     operator.wait_ready(Duration::from_secs(10)).await;
 //!     ns.set_secret("db", &[("password", "two")]).await;
-//!     eventually(Duration::from_secs(20), || async { (ns.revisions("web").await == 2).then_some(()).ok_or("one revision") }).await;
+//!     eventually(Duration::from_secs(20), || async {
+//!         let values = ns.values_in_pods(&web, "db/password").await;   // what the processes really hold
+//!         if values == ["two"] { Ok(()) } else { Err(format!("{values:?}")) }
+//!     })
+//!     .await;
+//!     assert_eq!(ns.revisions(&web).await, 2);
 //! }
 //! ```
 //!

@@ -197,7 +197,7 @@ impl Namespace<'_> {
         .await
     }
 
-    /// How often a workload's template came to life: its ReplicaSets or ControllerRevisions.
+    /// How often a workload's template came to life: its `ReplicaSets` or `ControllerRevisions`.
     pub async fn revisions(&self, workload: &Workload) -> usize {
         let selected = ListParams::default().labels(&format!("app={}", workload.name));
         match workload.kind {
@@ -206,7 +206,7 @@ impl Namespace<'_> {
         }
     }
 
-    /// Its ReplicaSets, oldest first.
+    /// Its `ReplicaSets`, oldest first.
     pub async fn replica_sets(&self, workload: &Workload) -> Vec<ReplicaSet> {
         let selected = ListParams::default().labels(&format!("app={}", workload.name));
         let mut sets = self.list::<ReplicaSet>(&selected).await;

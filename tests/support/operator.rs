@@ -21,6 +21,8 @@ use std::time::Duration;
 /// the other (a restart) or side by side (replicas).
 #[derive(Clone, Debug)]
 pub struct Install {
+    /// The built `uptake`, or what stands in for it.
+    pub program: PathBuf,
     pub user: User,
     pub own_namespace: String,
     /// `--namespace`: tests that share a cluster must not roll each other's workloads. Empty: all.
@@ -45,6 +47,7 @@ impl Install {
         cluster.grant(&user, rules()).await;
         cluster.grant_in(&own_namespace, &user, own_rules()).await;
         Self {
+            program: program(),
             user,
             own_namespace,
             namespaces: namespaces.iter().map(ToString::to_string).collect(),
@@ -140,8 +143,7 @@ impl Operator {
         let server = install.server.clone().unwrap_or_else(|| cluster.server());
         let log = cluster.folder().join("logs").join(format!("{}.log", unique("uptake")));
         let output = File::create(&log).expect("a log can be made");
-        let program = program();
-        let mut command = Command::new(&program);
+        let mut command = Command::new(&install.program);
         command
             .args(install.arguments(port))
             .env("KUBECONFIG", cluster.kubeconfig_at(&install.user, &server))
@@ -150,7 +152,8 @@ impl Operator {
             .stdout(output.try_clone().expect("a file can be shared"))
             .stderr(output);
         let child = cluster.adopt(&mut command).spawn();
-        let child = child.unwrap_or_else(|error| panic!("cannot start {}: {error}", program.display()));
+        let child =
+            child.unwrap_or_else(|error| panic!("cannot start {}: {error}", install.program.display()));
         Self { child: Mutex::new(child), address: format!("127.0.0.1:{port}"), log }
     }
 
@@ -245,7 +248,7 @@ impl Drop for Operator {
 
 impl Sample {
     /// None for comments and for what is no sample.
-    fn parse(line: &str) -> Option<Self> {
+    pub fn parse(line: &str) -> Option<Self> {
         let (series, value) = line.rsplit_once(' ').filter(|_| !line.starts_with('#'))?;
         let (name, rest) = series.split_once('{').unwrap_or((series, ""));
         let mut labels = BTreeMap::new();

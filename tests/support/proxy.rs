@@ -349,12 +349,14 @@ fn pass_on(body: Incoming, asked: Asked, fault: Option<Fault>, shared: Arc<Share
 impl Passing {
     /// The next bytes to send; None at the end, an error to break the connection.
     async fn next(&mut self) -> Result<Option<Bytes>> {
-        if let Some(Fault::CutAfter(limit)) = self.fault
-            && self.sent >= limit
-        {
-            // Pending once: the server flushes what it has before it learns of the break.
-            tokio::task::yield_now().await;
-            return Err("cut on purpose".into());
+        match self.fault {
+            Some(Fault::CutAfter(limit)) if self.sent >= limit => {
+                // Pending once: the server flushes what it has before it learns of the break.
+                tokio::task::yield_now().await;
+                return Err("cut on purpose".into());
+            }
+            Some(Fault::EndAfter(limit)) if self.sent >= limit => return Ok(None),
+            _ => {}
         }
         let data = loop {
             tokio::select! {
@@ -368,9 +370,9 @@ impl Passing {
             }
         };
         self.wait_while_stalled().await?;
-        let data = self.damage(data)?;
-        self.sent += data.as_ref().map_or(0, Bytes::len);
-        Ok(data)
+        let data = self.damage(data);
+        self.sent += data.len();
+        Ok(Some(data))
     }
 
     fn check_cut(&self) -> Result<()> {
@@ -390,17 +392,17 @@ impl Passing {
         Ok(())
     }
 
-    fn damage(&self, data: Bytes) -> Result<Option<Bytes>> {
-        let room = |limit: usize| limit.saturating_sub(self.sent).min(data.len());
+    fn damage(&self, data: Bytes) -> Bytes {
         match self.fault {
-            Some(Fault::EndAfter(limit)) if self.sent >= limit => Ok(None),
-            Some(Fault::CutAfter(limit) | Fault::EndAfter(limit)) => Ok(Some(data.slice(..room(limit)))),
+            Some(Fault::CutAfter(limit) | Fault::EndAfter(limit)) => {
+                data.slice(..limit.saturating_sub(self.sent).min(data.len()))
+            }
             Some(Fault::Corrupt(at)) if (self.sent..self.sent + data.len()).contains(&at) => {
                 let mut data = data.to_vec();
                 data[at - self.sent] = 1;
-                Ok(Some(data.into()))
+                data.into()
             }
-            _ => Ok(Some(data)),
+            _ => data,
         }
     }
 }

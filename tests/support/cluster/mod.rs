@@ -195,6 +195,7 @@ impl Cluster {
 /// Who speaks to it.
 impl Cluster {
     /// The test itself. What it does is in the audit log without request bodies.
+    #[allow(clippy::unused_self, reason = "who may do everything is a matter of the cluster")]
     pub fn admin(&self) -> User {
         credentials::admin()
     }
@@ -222,29 +223,29 @@ impl Cluster {
         self.client(&self.admin()).await
     }
 
-    /// Gives rights in the whole cluster, in the place of those given before: a role's `rules`.
-    pub async fn grant(&self, user: &User, rules: Value) {
+    /// Gives rights in the whole cluster, in the place of those given before: a role's rules.
+    pub async fn grant(&self, user: &User, rights: Value) {
         let client = self.admin_client().await;
-        bind::<ClusterRole, ClusterRoleBinding>(Api::all(client.clone()), Api::all(client), user, rules)
+        bind::<ClusterRole, ClusterRoleBinding>(Api::all(client.clone()), Api::all(client), user, rights)
             .await;
     }
 
     /// Gives rights in one namespace.
-    pub async fn grant_in(&self, namespace: &str, user: &User, rules: Value) {
+    pub async fn grant_in(&self, namespace: &str, user: &User, rights: Value) {
         let client = self.admin_client().await;
         let roles = Api::namespaced(client.clone(), namespace);
-        bind::<Role, RoleBinding>(roles, Api::namespaced(client, namespace), user, rules).await;
+        bind::<Role, RoleBinding>(roles, Api::namespaced(client, namespace), user, rights).await;
     }
 }
 
-async fn bind<R, B>(roles: Api<R>, bindings: Api<B>, user: &User, rules: Value)
+async fn bind<R, B>(roles: Api<R>, bindings: Api<B>, user: &User, rights: Value)
 where
     R: Resource<DynamicType = ()> + Serialize + DeserializeOwned + Clone + Debug,
     B: Resource<DynamicType = ()> + Serialize + DeserializeOwned + Clone + Debug,
 {
     let name = format!("test-{}", user.name.replace(':', "-"));
     let role = json!({
-        "apiVersion": R::api_version(&()), "kind": R::kind(&()), "metadata": { "name": name }, "rules": rules,
+        "apiVersion": R::api_version(&()), "kind": R::kind(&()), "metadata": { "name": name }, "rules": rights,
     });
     let binding = json!({
         "apiVersion": B::api_version(&()), "kind": B::kind(&()), "metadata": { "name": name },

@@ -19,7 +19,7 @@ use kube_runtime::watcher;
 use kube_runtime::watcher::Event;
 use needs::{Secrets, Values};
 use serde_json::Value;
-use status::Progress;
+use status::{Progress, Reached};
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -127,7 +127,9 @@ impl Work {
             Event::InitDone => {
                 let gone: Vec<_> =
                     self.pods.keys().filter(|uid| !self.listed.contains(*uid)).cloned().collect();
-                gone.iter().for_each(|uid| self.forget(uid));
+                for uid in gone {
+                    self.forget(&uid);
+                }
             }
             Event::Apply(pod) => self.update(pod),
             Event::Delete(pod) => self.forget(&pod.uid().unwrap_or_default()),
@@ -179,7 +181,7 @@ async fn bring_up(node: Arc<Node>, pod: Pod) {
         if !node.write(&pod, &status).await {
             return;
         }
-        if !progress.held {
+        if progress.reached != Reached::Held {
             break;
         }
         let change = async {
@@ -196,7 +198,7 @@ async fn bring_up(node: Arc<Node>, pod: Pod) {
     }
     let Ok(asked_for) = &asked else { return };
     let fails = asked_for.ready_if.as_ref().is_some_and(|condition| !condition.holds(&progress.values));
-    if progress.running && !asked_for.never_ready && !fails {
+    if progress.reached == Reached::Running && !asked_for.never_ready && !fails {
         sleep(asked_for.ready_after).await;
         progress.ready = true;
         let status = progress.advance(&pod, &asked, &Secrets::new(), Timestamp::now());

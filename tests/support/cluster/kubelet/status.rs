@@ -17,10 +17,19 @@ pub struct Progress {
     started: BTreeMap<String, Timestamp>,
     mounted: bool,
     pub ready: bool,
-    /// Something is missing: a change of a Secret may help.
-    pub held: bool,
+    pub reached: Reached,
+}
+
+/// What the last advance came to.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub enum Reached {
+    /// A Secret or key is missing: its arrival would help.
+    #[default]
+    Held,
+    /// Something else keeps a container from running; it stays so.
+    Stuck,
     /// All containers run.
-    pub running: bool,
+    Running,
 }
 
 /// Where one container is.
@@ -42,12 +51,13 @@ impl Progress {
     ) -> Value {
         let Some(spec) = &pod.spec else { return json!({}) };
         let namespace = pod.namespace().unwrap_or_default();
-        self.held = false;
+        self.reached = Reached::Stuck;
         let volumes = needs::of_volumes(spec);
         if !self.mounted {
-            self.held = volumes.iter().any(|need| need.unmet(&namespace, secrets).is_some());
-            self.mounted = !self.held;
-            if self.mounted {
+            if volumes.iter().any(|need| need.unmet(&namespace, secrets).is_some()) {
+                self.reached = Reached::Held;
+            } else {
+                self.mounted = true;
                 self.values.extend(needs::values(&volumes, secrets));
             }
         }
@@ -71,7 +81,9 @@ impl Progress {
         };
         let init = states(spec.init_containers.as_deref().unwrap_or_default(), true);
         let main = states(&spec.containers, false);
-        self.running = main.iter().all(|(_, state)| matches!(state, State::Running { .. }));
+        if main.iter().all(|(_, state)| matches!(state, State::Running { .. })) {
+            self.reached = Reached::Running;
+        }
         self.status(pod, spec, &init, &main, now)
     }
 
@@ -96,7 +108,7 @@ impl Progress {
         if !self.started.contains_key(&container.name) {
             let needs = needs::of_container(container);
             if let Some(message) = needs.iter().find_map(|need| need.unmet(namespace, secrets)) {
-                self.held = true;
+                self.reached = Reached::Held;
                 return State::Waiting { reason: "CreateContainerConfigError", message };
             }
             self.values.extend(needs::values(&needs, secrets));
