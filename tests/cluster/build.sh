@@ -119,7 +119,8 @@ build() {
   while kill -0 "$pid" 2>/dev/null; do
     sleep 0.2
     if ((SECONDS >= next)); then
-      say "  $name: $((SECONDS - began)) s, $(grep -cv '^go: ' "$bin/.$name.log" || true) packages compiled"
+      say "  $name: $((SECONDS - began)) s, $(grep -c '^go: downloading' "$bin/.$name.log" || true) modules fetched," \
+        "$(grep -cv '^go: ' "$bin/.$name.log" || true) packages compiled"
       next=$((SECONDS + 15))
     fi
   done

@@ -45,6 +45,7 @@ pub mod objects;
 pub mod operator;
 pub mod proxy;
 pub mod wait;
+pub mod webhook;
 pub mod workload;
 
 /// What can go wrong while the stage is set; its text is all that anybody needs of it.

@@ -5,3 +5,4 @@ mod operator;
 mod pods;
 mod proxy;
 mod trail;
+mod webhook;

@@ -5,6 +5,7 @@ mod binaries;
 mod components;
 pub mod credentials;
 pub mod kubelet;
+mod rights;
 pub mod storage;
 mod supervisor;
 
@@ -16,16 +17,12 @@ use crate::support::{Error, Result};
 use components::{Ports, Setting};
 use credentials::Credentials;
 use k8s_openapi::api::core::v1::{Node, ServiceAccount};
-use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
-use kube::api::{ListParams, Patch, PatchParams, PostParams};
+use kube::api::{ListParams, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::{Api, Client, Config, Resource};
+use kube::{Api, Client, Config};
 use kubelet::Kubelet;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::collections::BTreeMap;
-use std::fmt::Debug;
 use std::net::{Ipv4Addr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
@@ -222,39 +219,6 @@ impl Cluster {
     pub async fn admin_client(&self) -> Client {
         self.client(&self.admin()).await
     }
-
-    /// Gives rights in the whole cluster, in the place of those given before: a role's rules.
-    pub async fn grant(&self, user: &User, rights: Value) {
-        let client = self.admin_client().await;
-        bind::<ClusterRole, ClusterRoleBinding>(Api::all(client.clone()), Api::all(client), user, rights)
-            .await;
-    }
-
-    /// Gives rights in one namespace.
-    pub async fn grant_in(&self, namespace: &str, user: &User, rights: Value) {
-        let client = self.admin_client().await;
-        let roles = Api::namespaced(client.clone(), namespace);
-        bind::<Role, RoleBinding>(roles, Api::namespaced(client, namespace), user, rights).await;
-    }
-}
-
-async fn bind<R, B>(roles: Api<R>, bindings: Api<B>, user: &User, rights: Value)
-where
-    R: Resource<DynamicType = ()> + Serialize + DeserializeOwned + Clone + Debug,
-    B: Resource<DynamicType = ()> + Serialize + DeserializeOwned + Clone + Debug,
-{
-    let name = format!("test-{}", user.name.replace(':', "-"));
-    let role = json!({
-        "apiVersion": R::api_version(&()), "kind": R::kind(&()), "metadata": { "name": name }, "rules": rights,
-    });
-    let binding = json!({
-        "apiVersion": B::api_version(&()), "kind": B::kind(&()), "metadata": { "name": name },
-        "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": R::kind(&()), "name": name },
-        "subjects": [{ "apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user.name }],
-    });
-    let parameters = PatchParams::apply("test").force();
-    roles.patch(&name, &parameters, &Patch::Apply(role)).await.expect("a role can be applied");
-    bindings.patch(&name, &parameters, &Patch::Apply(binding)).await.expect("a binding can be applied");
 }
 
 /// Its parts, for tests that stop them.

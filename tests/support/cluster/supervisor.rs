@@ -84,11 +84,21 @@ impl Drop for Supervisor {
     }
 }
 
-/// Removes all but the newest kept runs.
+/// Removes all but the newest kept runs, and what is left of runs that the machine itself ended.
 fn forget_old_runs(runs: &Path) {
     let Ok(entries) = fs::read_dir(runs) else { return };
+    let entries: Vec<_> = entries.flatten().collect();
+    for entry in &entries {
+        let name = entry.file_name();
+        let owner = name.to_str().and_then(|name| name.split('-').next()).unwrap_or_default();
+        let processes = Path::new("/proc");
+        let is_over = processes.join("self").exists() && !processes.join(owner).exists();
+        if is_over && !entry.path().join("keep").exists() {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
     let mut kept: Vec<_> = entries
-        .flatten()
+        .iter()
         .filter_map(|entry| {
             Some((fs::metadata(entry.path().join("keep")).ok()?.modified().ok()?, entry.path()))
         })
