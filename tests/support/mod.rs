@@ -30,6 +30,10 @@
 //! holding pods back whose Secret or key is missing. Annotations on a pod template choose a pod's behaviour:
 //! see [`cluster::kubelet::behaviour`].
 //!
+//! What else a test may do: `proxy` puts faults between the operator and the API server, `webhook` has a say in
+//! admission, `Cluster::audit` tells who asked for what, `Cluster::{stop_api_server, compact_etcd, back_up, restore}`
+//! break the control plane, `Cluster::user` and `grant` make somebody with few rights.
+//!
 //! Tests share one cluster and keep apart by namespace and by user. A test that stops a component, restores a
 //! backup or needs other options boots its own with `Cluster::start`.
 //!

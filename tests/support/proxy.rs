@@ -50,7 +50,8 @@ pub enum Fault {
     Corrupt(usize),
     /// The whole answer is replaced; not for watches, which never end.
     Rewrite(fn(&[u8]) -> Vec<u8>),
-    /// No more bytes, while the rule stands; also of answers that have begun. The connection stays open.
+    /// No more bytes, while the rule stands; also of answers that have begun. The connection stays open. A write
+    /// has happened and its caller doesn't know: the moment to kill it.
     Stall,
 }
 

@@ -1,7 +1,8 @@
 //! What happened can be read: the audit log and Events.
 
 use crate::support::cluster::Cluster;
-use crate::support::objects::Namespace;
+use crate::support::cluster::audit::Entry;
+use crate::support::objects::{Namespace, SOON};
 use crate::support::workload::{Via, Workload};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Secret;
@@ -51,10 +52,13 @@ async fn the_audit_log_shows_a_patch_with_its_body_but_no_secret() {
 }
 
 #[tokio::test]
-async fn events_are_listed() {
+async fn what_happened_is_found_in_events_and_in_the_audit_log() {
     let cluster = Cluster::shared().await;
     let ns = Namespace::create(cluster, "events").await;
     let web = Workload::deployment("web");
     ns.run(&web).await;
-    ns.wait_event(std::time::Duration::from_secs(10), "ScalingReplicaSet", "web").await;
+    ns.wait_event(SOON, "ScalingReplicaSet", "web").await;
+    let is_meant = |entry: &Entry| entry.namespace == ns.name && entry.changed("deployments");
+    let made = cluster.audit().wait(SOON, is_meant).await;
+    assert_eq!((&*made.user, &*made.verb), ("admin", "create"));
 }

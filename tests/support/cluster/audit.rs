@@ -1,12 +1,15 @@
 //! The API server's own account of who did what, request by request.
 
 use super::{Cluster, User};
+use crate::support::wait::eventually;
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::Value;
+use std::cell::RefCell;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// One answered request.
 #[derive(Clone, Debug)]
@@ -87,6 +90,20 @@ impl Audit {
     /// As [`Self::read`], one user's only.
     pub fn read_of(&mut self, user: &User) -> Vec<Entry> {
         self.read().into_iter().filter(|entry| entry.is_by(user)).collect()
+    }
+}
+
+impl Audit {
+    /// Reads on until an entry is found; what comes with it and after it is read, too.
+    pub async fn wait(&mut self, deadline: Duration, mut is_meant: impl FnMut(&Entry) -> bool) -> Entry {
+        let audit = RefCell::new(self);
+        let is_meant = RefCell::new(&mut is_meant);
+        eventually(deadline, || async {
+            let entries = audit.borrow_mut().read();
+            let found = entries.into_iter().find(|entry| is_meant.borrow_mut()(entry));
+            found.ok_or("no such request in the audit log")
+        })
+        .await
     }
 }
 

@@ -83,7 +83,7 @@ impl Cluster {
 
     /// Boots a cluster and waits until it would run a pod.
     pub async fn start(options: Options) -> Result<Self> {
-        let programs = binaries::folder()?;
+        let programs = tokio::task::spawn_blocking(binaries::folder).await??;
         let mut last = Error::from("not tried");
         for _ in 0..BOOT_TRIES {
             match Self::boot(&programs, options.clone()).await {
