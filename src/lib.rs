@@ -25,9 +25,13 @@
 //! The engine has no client, no clock and no randomness: the operator and the simulation drive the same code.
 
 pub mod catalog;
+pub mod cluster;
 pub mod decide;
 pub mod engine;
 pub mod facts;
 pub mod ledger;
 pub mod record;
 pub mod rollout;
+pub mod server;
+pub mod unmerged;
+pub mod watch;
