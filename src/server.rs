@@ -119,9 +119,11 @@ mod tests {
 
     async fn page(port: u16, path: &str) -> (u16, String) {
         let stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
-        let (mut send, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
+        let (mut send, connection) =
+            hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
         tokio::spawn(connection);
-        let request = hyper::Request::get(path).header("host", "x").body(Empty::<bytes::Bytes>::new()).unwrap();
+        let request =
+            hyper::Request::get(path).header("host", "x").body(Empty::<bytes::Bytes>::new()).unwrap();
         let answer = send.send_request(request).await.unwrap();
         let status = answer.status().as_u16();
         let body = answer.into_body().collect().await.unwrap().to_bytes();
@@ -132,8 +134,10 @@ mod tests {
     async fn the_pages_are_served_until_shutdown() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        let (publish, published) =
-            watch::channel(Published { gauges: gauges(vec![(Watch::Secrets, Ok(()))]), beat: Instant::now() });
+        let (publish, published) = watch::channel(Published {
+            gauges: gauges(vec![(Watch::Secrets, Ok(()))]),
+            beat: Instant::now(),
+        });
         let pages =
             Pages { metrics: Arc::new(Metrics::new().unwrap()), published, required: vec![Watch::Secrets] };
         let (stop, stopped) = oneshot::channel::<()>();

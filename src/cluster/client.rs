@@ -48,8 +48,8 @@ pub async fn connect(connection: &Connection, meter: &Meter) -> Result<Client, C
     config.connect_timeout = Some(CONNECT_LIMIT);
     let agent = HeaderValue::from_static(concat!("uptake/", env!("CARGO_PKG_VERSION")));
     config.headers.push((HeaderName::from_static("user-agent"), agent));
-    let builder =
-        ClientBuilder::try_from(config).map_err(|e| ConnectError::new("make the client of the cluster")(&e))?;
+    let builder = ClientBuilder::try_from(config)
+        .map_err(|e| ConnectError::new("make the client of the cluster")(&e))?;
     Ok(builder.with_layer(meter).build())
 }
 
@@ -65,5 +65,7 @@ async fn configure(connection: &Connection) -> Result<Config, ConnectError> {
         let config = Config::from_kubeconfig(&options).await;
         return config.map_err(|e| ConnectError::new("use the kubeconfig for --context")(&e));
     }
-    Config::infer().await.map_err(|e| ConnectError::new("find a cluster (kubeconfig, then service account)")(&e))
+    Config::infer()
+        .await
+        .map_err(|e| ConnectError::new("find a cluster (kubeconfig, then service account)")(&e))
 }

@@ -32,6 +32,13 @@ impl ServerClock {
         Mono(self.start.elapsed())
     }
 
+    /// A moment of the process's clock as timers take it.
+    #[must_use]
+    pub fn instant(&self, mono: Mono) -> Instant {
+        // A moment beyond what the clock can hold is never.
+        self.start.checked_add(mono.0).unwrap_or_else(|| self.start + Duration::from_secs(1 << 31))
+    }
+
     /// Both clocks now. The server's may step back by less than a second while it is being learnt.
     #[must_use]
     pub fn now(&self) -> Now {

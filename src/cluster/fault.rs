@@ -108,8 +108,7 @@ mod tests {
         of_answer(StatusCode::from_u16(code).unwrap(), body.as_bytes())
     }
 
-    const RIGHTS: &str =
-        r#"secrets is forbidden: User "x" cannot list resource "secrets" in API group "" at the cluster scope"#;
+    const RIGHTS: &str = r#"secrets is forbidden: User "x" cannot list resource "secrets" in API group "" at the cluster scope"#;
     const QUOTA: &str = r#"deployments.apps "d" is forbidden: exceeded quota: q"#;
 
     #[rstest]

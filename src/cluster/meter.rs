@@ -57,7 +57,8 @@ where
         Box::pin(async move {
             let answer = call.await;
             // `<error>` is client-go's word for a request without an answer.
-            let code = answer.as_ref().map_or("<error>".to_owned(), |answer| answer.status().as_u16().to_string());
+            let code =
+                answer.as_ref().map_or("<error>".to_owned(), |answer| answer.status().as_u16().to_string());
             meter.requests.with_label_values(&[verb, code.as_str()]).inc();
             let date = answer.as_ref().ok().and_then(|answer| answer.headers().get(header::DATE));
             if let Some(date) = date.and_then(|date| date.to_str().ok()) {
@@ -94,7 +95,8 @@ mod tests {
         let requests = IntCounterVec::new(Opts::new("r", "r"), &["verb", "code"]).unwrap();
         let meter = Meter { requests: requests.clone(), clock: ServerClock::new() };
         let server = service_fn(|_: Request<()>| async {
-            let answer = Response::builder().status(201).header("date", "Tue, 01 Dec 2037 03:41:10 GMT").body(());
+            let answer =
+                Response::builder().status(201).header("date", "Tue, 01 Dec 2037 03:41:10 GMT").body(());
             Ok::<_, Infallible>(answer.unwrap())
         });
         let request = Request::builder().method("POST").uri("/x").body(()).unwrap();

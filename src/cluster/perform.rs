@@ -158,8 +158,7 @@ impl Performer {
     }
 
     async fn list_owners(&self, namespace: &str) -> Result<BTreeMap<Uid, Option<OwnerFacts>>, Fault> {
-        let list =
-            Listed { path: path::replica_sets(namespace), at: None, metadata_only: true };
+        let list = Listed { path: path::replica_sets(namespace), at: None, metadata_only: true };
         let each = |owners: &mut BTreeMap<Uid, Option<OwnerFacts>>, item: &RawValue| {
             let object = value(item)?;
             let uid = object.pointer("/metadata/uid").and_then(Value::as_str).ok_or_else(api::undecodable)?;
@@ -258,4 +257,3 @@ fn version_of(object: &Versioned) -> Result<Version, Fault> {
 fn value(item: &RawValue) -> Result<Value, Fault> {
     api::decode(item.get().as_bytes())
 }
-

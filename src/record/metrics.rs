@@ -1,8 +1,10 @@
 //! Metrics. Names and labels are part of the interface: dashboards and alerts are built on them.
 
+use std::sync::{Mutex, PoisonError};
+
 use prometheus::{
-    Encoder as _, Histogram, HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry,
-    TextEncoder, core::Collector,
+    Encoder as _, Histogram, HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Opts,
+    Registry, TextEncoder, core::Collector,
 };
 
 use super::{Effect, Gauges, LedgerWriteResult, Record};
@@ -32,6 +34,7 @@ pub struct Metrics {
     synced: IntGaugeVec,
     ledger_writes: IntCounterVec,
     requests: IntCounterVec,
+    scrape: Mutex<()>,
 }
 
 impl Metrics {
@@ -42,7 +45,11 @@ impl Metrics {
     pub fn new() -> prometheus::Result<Self> {
         let registry = Registry::new();
         let metrics = Self {
-            secret_changes: counters("secret_changes_total", "Secret versions examined, by what came of them.", &["effect"])?,
+            secret_changes: counters(
+                "secret_changes_total",
+                "Secret versions examined, by what came of them.",
+                &["effect"],
+            )?,
             rollouts: counters("rollouts_total", "Rollouts that ended, by outcome.", &["kind", "outcome"])?,
             rollout_duration: HistogramVec::new(
                 HistogramOpts::new("uptake_rollout_duration_seconds", "From the stamp to the outcome.")
@@ -50,16 +57,28 @@ impl Metrics {
                 &["kind"],
             )?,
             change_to_stamp: Histogram::with_opts(
-                HistogramOpts::new("uptake_change_to_stamp_seconds", "From a change's delivery to the stamp.")
-                    .buckets(STAMP_SECONDS.to_vec()),
+                HistogramOpts::new(
+                    "uptake_change_to_stamp_seconds",
+                    "From a change's delivery to the stamp.",
+                )
+                .buckets(STAMP_SECONDS.to_vec()),
             )?,
-            stale_pods: gauges("stale_pods", "Live pods older than a value they consume.", &["namespace", "kind", "name"])?,
+            stale_pods: gauges(
+                "stale_pods",
+                "Live pods older than a value they consume.",
+                &["namespace", "kind", "name"],
+            )?,
             held: gauges("held_workloads", "Workloads whose rollout is held, by reason.", &["reason"])?,
             pending: gauge("pending_workloads", "Workloads that are to be looked at.")?,
             in_flight: gauge("rollouts_in_flight", "Rollouts between stamp and outcome.")?,
             synced: gauges("watch_synced", "Whether a kind's inventory is complete.", &["kind"])?,
-            ledger_writes: counters("ledger_writes_total", "Writes of ledger objects, by result.", &["result"])?,
+            ledger_writes: counters(
+                "ledger_writes_total",
+                "Writes of ledger objects, by result.",
+                &["result"],
+            )?,
             requests: counters("api_requests_total", "Requests to the API server.", &["verb", "code"])?,
+            scrape: Mutex::new(()),
             registry,
         };
         metrics.register()?;
@@ -81,6 +100,7 @@ impl Metrics {
             synced,
             ledger_writes,
             requests,
+            scrape: _,
         } = self;
         let leader = gauge("leader", "Whether this process decides.")?;
         // There is no election yet: who runs, leads.
@@ -147,6 +167,8 @@ impl Metrics {
     /// # Errors
     /// Never, unless two metrics have one name.
     pub fn text(&self, state: &Gauges) -> prometheus::Result<Vec<u8>> {
+        // Two scrapes at a time would see each other's half-filled gauges.
+        let _turn = self.scrape.lock().unwrap_or_else(PoisonError::into_inner);
         self.show(state);
         let mut text = Vec::new();
         TextEncoder::new().encode(&self.registry.gather(), &mut text)?;

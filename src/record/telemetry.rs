@@ -25,7 +25,16 @@ pub enum LogFormat {
 
 /// Crates that see answers' bodies or headers with tokens.
 const SILENT: [&str; 10] = [
-    "kube", "kube_client", "kube_core", "kube_runtime", "hyper", "hyper_util", "h2", "rustls", "tower", "tower_http",
+    "kube",
+    "kube_client",
+    "kube_core",
+    "kube_runtime",
+    "hyper",
+    "hyper_util",
+    "h2",
+    "rustls",
+    "tower",
+    "tower_http",
 ];
 
 /// Starts logging. Records of the `log` crate aren't taken: they have no targets to be capped by.

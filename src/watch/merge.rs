@@ -198,7 +198,11 @@ mod tests {
     fn two_that_list_afresh_at_once_agree_on_one_round() {
         let mut merge = complete();
         assert_eq!(show(merge.take(0, 0, Watched::<&str, &str>::Relist)), "relist");
-        assert_eq!(show(merge.take(1, 0, Watched::<&str, &str>::Relist)), "", "it doesn't know of the round yet");
+        assert_eq!(
+            show(merge.take(1, 0, Watched::<&str, &str>::Relist)),
+            "",
+            "it doesn't know of the round yet"
+        );
         assert_eq!(say(&mut merge, 0, Watched::Complete(Version(9))), "");
         assert_eq!(say(&mut merge, 1, Watched::Relist), "");
         assert_eq!(say(&mut merge, 1, Watched::Complete(Version(9))), "complete 9");

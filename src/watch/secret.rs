@@ -205,7 +205,9 @@ impl Written {
     fn of(entries: Vec<Managed>) -> Self {
         let mut written = Self::default();
         for Managed { time, fields } in entries {
-            let (Some(time), Some(fields)) = (time.as_deref().and_then(Time::parse), fields) else { continue };
+            let (Some(time), Some(fields)) = (time.as_deref().and_then(Time::parse), fields) else {
+                continue;
+            };
             for KeyNames(names) in [fields.data, fields.string_data].into_iter().flatten() {
                 written.any = written.any.max(Some(time));
                 for name in names {

@@ -77,8 +77,7 @@ impl Starter<'_> {
     }
 
     fn workloads(&mut self, kind: &Kind) {
-        let targets =
-            self.targets(kind.as_str(), PAGE, None, |namespace| path::workloads(kind, namespace));
+        let targets = self.targets(kind.as_str(), PAGE, None, |namespace| path::workloads(kind, namespace));
         let WatchConfig { read: options, ignore_namespaces: ignored, .. } = self.config.clone();
         let reader = || Workloads { kind: kind.clone(), ignored: ignored.clone(), options };
         let of = kind.clone();
@@ -141,7 +140,12 @@ impl Starter<'_> {
         for (part, target) in targets.into_iter().enumerate() {
             let (round, asked) = watch::channel(0);
             rounds.push(round);
-            self.tasks.spawn(follow(self.api.clone(), target, reader(), Outlet::new(part, asked, to.clone())));
+            self.tasks.spawn(follow(
+                self.api.clone(),
+                target,
+                reader(),
+                Outlet::new(part, asked, to.clone()),
+            ));
         }
         self.tasks.spawn(merge(from, rounds, input, self.inputs.clone()));
     }
