@@ -15,9 +15,15 @@ use crate::{engine::Fault, facts::Version};
 pub struct Page<'a> {
     /// The list's own metadata.
     pub metadata: ListMeta,
-    /// The objects, not decoded yet.
-    #[serde(borrow, default = "Vec::new")]
-    pub items: Vec<&'a RawValue>,
+    #[serde(borrow, default)]
+    items: Option<Vec<&'a RawValue>>,
+}
+
+impl<'a> Page<'a> {
+    /// The objects, not decoded yet. An empty list of metadata has `null` for them.
+    pub fn items(&self) -> &[&'a RawValue] {
+        self.items.as_deref().unwrap_or_default()
+    }
 }
 
 /// A list's metadata.
@@ -80,7 +86,7 @@ impl List<'_> {
         loop {
             let body = self.page(api, &next).await?;
             let page: Page<'_> = api::decode(body.as_ref())?;
-            for item in &page.items {
+            for item in page.items() {
                 each(&mut state, item)?;
             }
             if page.metadata.next.is_empty() {

@@ -69,11 +69,16 @@ where
     registry().with(caps(level)).with(fmt::layer().json().flatten_event(true).with_writer(writer))
 }
 
+/// A log that can be read, for tests of other rooms too.
 #[cfg(test)]
-pub mod tests {
-    use std::sync::{Arc, Mutex};
+pub mod captured {
+    use std::{
+        io,
+        sync::{Arc, Mutex},
+    };
 
-    use super::*;
+    use tracing::{Level, Subscriber, level_filters::LevelFilter};
+    use tracing_subscriber::{fmt, layer::SubscriberExt as _, registry};
 
     /// A log that can be read.
     #[derive(Clone, Default)]
@@ -83,7 +88,7 @@ pub mod tests {
         /// A subscriber with the real caps that writes here.
         pub fn subscriber(&self, level: Level) -> impl Subscriber + Send + Sync + use<> {
             let log = self.clone();
-            text(level, move || log.clone())
+            super::text(level, move || log.clone())
         }
 
         /// A subscriber without any cap that writes here.
@@ -108,6 +113,11 @@ pub mod tests {
             Ok(())
         }
     }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{captured::Captured, *};
 
     #[test]
     fn other_crates_are_capped_and_some_are_silent() {

@@ -11,7 +11,7 @@
 
 use std::{collections::HashSet, time::Duration};
 
-use kube_runtime::{utils::Backoff as _, watcher::DefaultBackoff};
+use kube_runtime::{utils::Backoff, watcher::DefaultBackoff};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::{
@@ -77,13 +77,23 @@ const fn spread(seed: u64, below: u64) -> u64 {
 
 /// Keeps a watch going until nobody listens any more.
 pub async fn follow<R: Read>(api: Api, target: Target, reader: R, out: Outlet<R::Item, R::Id>) {
+    follow_with(api, target, reader, out, Box::new(DefaultBackoff::default())).await;
+}
+
+async fn follow_with<R: Read>(
+    api: Api,
+    target: Target,
+    reader: R,
+    out: Outlet<R::Item, R::Id>,
+    backoff: Box<dyn Backoff>,
+) {
     let mut follower = Follower {
         api,
         silence: target.silence(),
         target,
         reader,
         out,
-        backoff: DefaultBackoff::default(),
+        backoff,
         streamed: true,
         at: Version(0),
         heard: Instant::now(),
@@ -123,7 +133,8 @@ struct Follower<R: Read> {
     silence: Duration,
     reader: R,
     out: Outlet<R::Item, R::Id>,
-    backoff: DefaultBackoff,
+    /// 0.8 s, doubling, up to 30 s.
+    backoff: Box<dyn Backoff>,
     /// Whether the server streams initial lists (Kubernetes 1.34 does).
     streamed: bool,
     /// Up to where everything has been delivered.
@@ -208,7 +219,7 @@ impl<R: Read> Follower<R> {
             if next.is_empty() {
                 self.out.relist().await?;
             }
-            for item in &page.items {
+            for item in page.items() {
                 let object = item.get().as_bytes();
                 let meta = Meta::of(object).ok_or_else(cluster::undecodable)?;
                 self.apply(meta, object).await?;
