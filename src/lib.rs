@@ -25,10 +25,16 @@
 //! The engine has no client, no clock and no randomness: the operator and the simulation drive the same code.
 
 pub mod agenda;
+pub mod args;
 pub mod catalog;
+pub mod cluster;
+pub mod config;
 pub mod decide;
 pub mod engine;
 pub mod facts;
 pub mod ledger;
+pub mod operator;
 pub mod record;
 pub mod rollout;
+pub mod server;
+pub mod watch;

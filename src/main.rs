@@ -1,2 +1,44 @@
 //! The thin binary: see the library.
-fn main() {}
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+use uptake::{
+    args::{Args, Command},
+    config::Config,
+    operator, record,
+};
+
+/// A wrong flag. clap exits with it by itself.
+const USAGE: u8 = 2;
+const FAILED: u8 = 1;
+
+fn main() -> ExitCode {
+    let Command::Controller(args) = Args::parse().command;
+    match Config::try_from(*args) {
+        Ok(config) => controller(config),
+        Err(error) => fail(USAGE, &error),
+    }
+}
+
+fn controller(config: Config) -> ExitCode {
+    // Before anything that opens a TLS connection; a second installation is refused, and no harm.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    if let Err(error) = record::init_telemetry(config.log_format, config.log_level) {
+        return fail(FAILED, &error);
+    }
+    let runtime = match tokio::runtime::Runtime::new() {
+        Ok(runtime) => runtime,
+        Err(error) => return fail(FAILED, &error),
+    };
+    match runtime.block_on(operator::run(config)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => fail(FAILED, &error),
+    }
+}
+
+/// Says why, once and in one line.
+fn fail(code: u8, error: &dyn std::error::Error) -> ExitCode {
+    eprintln!("error: {}", error.to_string().replace('\n', " "));
+    ExitCode::from(code)
+}

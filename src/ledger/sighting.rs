@@ -192,7 +192,7 @@ impl Sightings {
     /// The store was set back to this point: what was seen above it is of a history that is gone.
     pub fn set_back(&mut self, store: Point) {
         self.secrets.clear();
-        self.relist = None;
+        self.relist = Some(Relist { named: BTreeSet::new(), after: None });
         self.complete = false;
         self.seen = store;
     }

@@ -1,6 +1,15 @@
 //! What people get to see: Events, metrics, log lines.
 
+mod log;
+mod metrics;
 mod note;
+mod telemetry;
+
+pub use log::log;
+pub use metrics::Metrics;
+#[cfg(test)]
+pub use telemetry::captured;
+pub use telemetry::{LogFormat, init as init_telemetry};
 
 pub use note::{EventNote, NoteType, ObjectRef, Reason};
 
@@ -89,6 +98,32 @@ pub enum LedgerWriteResult {
     Error,
 }
 
+impl Effect {
+    /// The word for it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Rolled => "rolled",
+            Self::NothingToDo => "nothing_to_do",
+            Self::Report => "report",
+            Self::Unchanged => "unchanged",
+            Self::Held => "held",
+        }
+    }
+}
+
+impl LedgerWriteResult {
+    /// The word for it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Conflict => "conflict",
+            Self::Error => "error",
+        }
+    }
+}
+
 /// The state of things that metrics show as gauges.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Gauges {
@@ -115,4 +150,16 @@ pub enum Watch {
     Namespaces,
     /// A kind of workload.
     Workloads(Kind),
+}
+
+impl Watch {
+    /// The kind, as manifests write it.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Secrets => "Secret",
+            Self::Namespaces => "Namespace",
+            Self::Workloads(kind) => kind.as_str(),
+        }
+    }
 }

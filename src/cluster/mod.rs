@@ -1,0 +1,36 @@
+//! The API server: the engine's calls are performed here, and nothing is decided here.
+//!
+//! ```text
+//! Call ─► perform ─► api (one request, one answer or one Fault) ─► meter (count, clock) ─► kube::Client
+//! ```
+//!
+//! All requests go through [`Api`], which reads bodies itself: kube's own decoding logs the whole body of an
+//! answer that it can't decode, and such a body may hold Secret values.
+
+mod api;
+mod body;
+mod client;
+mod clock;
+pub mod digest_key;
+mod discover;
+mod event;
+mod fault;
+mod ledger_object;
+mod list;
+mod meter;
+pub mod own_namespace;
+pub mod path;
+mod perform;
+mod stamp;
+
+pub use api::Api;
+pub(crate) use api::{READ_LIMIT, decode, get, undecodable};
+pub use body::Wiped;
+pub(crate) use body::next_chunk;
+pub use client::{ConnectError, Connection, connect};
+pub use clock::ServerClock;
+pub use discover::plural;
+pub(crate) use fault::{Status, words};
+pub(crate) use list::{List, Page};
+pub use meter::Meter;
+pub use perform::{Performer, PerformerConfig};

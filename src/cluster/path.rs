@@ -1,0 +1,80 @@
+//! Where things lie on the API server.
+
+use crate::facts::{Kind, WorkloadId};
+
+/// A namespace's objects of a resource of the core group, or those of all namespaces.
+#[must_use]
+pub fn core(namespace: Option<&str>, plural: &str) -> String {
+    match namespace {
+        Some(namespace) => format!("/api/v1/namespaces/{namespace}/{plural}"),
+        None => format!("/api/v1/{plural}"),
+    }
+}
+
+/// A namespace's workloads of a kind, or those of all namespaces.
+#[must_use]
+pub fn workloads(kind: &Kind, namespace: Option<&str>) -> String {
+    let root = match kind.group() {
+        "" => format!("/api/{}", kind.version()),
+        group => format!("/apis/{group}/{}", kind.version()),
+    };
+    match namespace {
+        Some(namespace) => format!("{root}/namespaces/{namespace}/{}", kind.plural()),
+        None => format!("{root}/{}", kind.plural()),
+    }
+}
+
+/// A workload.
+#[must_use]
+pub fn workload(id: &WorkloadId) -> String {
+    format!("{}/{}", workloads(&id.kind, Some(&id.namespace)), id.name)
+}
+
+/// A namespace's ReplicaSets.
+#[must_use]
+pub fn replica_sets(namespace: &str) -> String {
+    format!("/apis/apps/v1/namespaces/{namespace}/replicasets")
+}
+
+/// A namespace's Events.
+#[must_use]
+pub fn events(namespace: &str) -> String {
+    format!("/apis/events.k8s.io/v1/namespaces/{namespace}/events")
+}
+
+/// A path with its query.
+#[must_use]
+pub fn with(path: &str, query: &[(&str, &str)]) -> String {
+    let query: String = form_urlencoded::Serializer::new(String::new()).extend_pairs(query).finish();
+    format!("{path}?{query}")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::facts::CustomKind;
+
+    #[test]
+    fn paths_are_those_of_the_api() {
+        assert_eq!(core(None, "secrets"), "/api/v1/secrets");
+        assert_eq!(core(Some("a"), "pods"), "/api/v1/namespaces/a/pods");
+        let deployment = WorkloadId::new(Kind::Deployment, "a", "d");
+        assert_eq!(workload(&deployment), "/apis/apps/v1/namespaces/a/deployments/d");
+        let custom = Kind::Custom(Arc::new(CustomKind {
+            group: "argoproj.io".into(),
+            version: "v1alpha1".into(),
+            kind: "Rollout".into(),
+            plural: "rollouts".into(),
+            template: vec!["spec".into(), "template".into()],
+        }));
+        assert_eq!(workloads(&custom, None), "/apis/argoproj.io/v1alpha1/rollouts");
+    }
+
+    #[test]
+    fn selectors_are_escaped() {
+        let path = with("/api/v1/secrets", &[("fieldSelector", "type!=helm.sh/release.v1,type!=x")]);
+        assert_eq!(path, "/api/v1/secrets?fieldSelector=type%21%3Dhelm.sh%2Frelease.v1%2Ctype%21%3Dx");
+    }
+}

@@ -1,0 +1,203 @@
+//! The start: everything that can be wrong from the beginning is found here, and said in one line.
+
+use std::{
+    hash::{BuildHasher as _, RandomState},
+    net::{Ipv4Addr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
+
+use tokio::{
+    net::TcpListener,
+    signal::unix::{SignalKind, signal},
+    sync::{Notify, mpsc},
+    task::JoinSet,
+    time::timeout,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::Drive;
+use crate::{
+    cluster::{
+        self, Api, ConnectError, Meter, Performer, ServerClock,
+        digest_key::{self, DigestKeyError},
+        own_namespace::{self, OwnNamespaceError},
+    },
+    config::{Config, Found},
+    engine::{Answer, Call, Engine, Fault, Input},
+    facts::Namespace,
+    record::{Metrics, Watch},
+    server::{self, Pages},
+    watch::{self, WatchConfig},
+};
+
+/// What the watches may be ahead of the engine. More would only be memory: it waits for none of them.
+const AHEAD: usize = 1024;
+/// How long the HTTP server may take to end.
+const HTTP_FINISH: Duration = Duration::from_secs(1);
+
+/// Why the operator doesn't start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The port is taken, or the address isn't this machine's.
+    #[error("failed to listen on --http-addr {address}: {cause}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// Why.
+        cause: std::io::Error,
+    },
+    /// Signals can't be caught.
+    #[error("failed to catch signals: {0}")]
+    Signals(std::io::Error),
+    /// Two metrics have one name.
+    #[error("failed to make the metrics: {0}")]
+    Metrics(prometheus::Error),
+    /// There is no client.
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    /// The own namespace isn't known.
+    #[error(transparent)]
+    OwnNamespace(#[from] OwnNamespaceError),
+    /// There is no digest key.
+    #[error(transparent)]
+    DigestKey(#[from] DigestKeyError),
+    /// The ledger can't be read.
+    #[error("failed to list the ledger's Secrets in namespace {0:?}: {1}")]
+    Ledger(Namespace, String),
+    /// A custom kind can't be looked up.
+    #[error("failed to look up --workload {0}: {1}")]
+    Kind(String, String),
+}
+
+/// Runs the operator until SIGTERM or SIGINT.
+///
+/// # Errors
+/// It can't start. Once it runs, it tries on whatever happens.
+pub async fn run(config: Config) -> Result<(), StartError> {
+    let stop = stop_on_signal()?;
+    let listener = listen(config.http_addr).await?;
+    let metrics = Arc::new(Metrics::new().map_err(StartError::Metrics)?);
+    let clock = ServerClock::new();
+    let meter = Meter { requests: metrics.requests(), clock: clock.clone() };
+    let api = Api::new(cluster::connect(&config.connection, &meter).await?);
+    let found = tokio::select! {
+        found = find(&api, &config) => found?,
+        () = stop.cancelled() => return Ok(()),
+    };
+    let performer = Arc::new(Performer::new(api.clone(), config.performer(&found)));
+    check_ledger(&performer, &found).await?;
+    announce(&config, &found);
+
+    let (inputs, from) = mpsc::channel(AHEAD);
+    let engine = Engine::new(config.engine(&found));
+    let relist = Arc::new(Notify::new());
+    let (drive, published) = Drive::new(engine, clock, performer, Arc::clone(&metrics), from, Arc::clone(&relist));
+    let pages = Pages { metrics, published, required: required(&config, &found) };
+    let server = tokio::spawn(server::run(listener, pages, stop.clone().cancelled_owned()));
+    let watches = tokio::spawn(keep_watches(api, config.watch(&found), inputs, relist));
+    drive.run(stop.clone()).await;
+
+    stop.cancel();
+    watches.abort();
+    // A scrape that never ends must not keep the process.
+    if timeout(HTTP_FINISH, server).await.is_err() {
+        tracing::debug!("HTTP connections are cut");
+    }
+    Ok(())
+}
+
+/// Watches, and starts all watches over when the engine asks for it.
+async fn keep_watches(api: Api, config: WatchConfig, inputs: mpsc::Sender<Input>, relist: Arc<Notify>) {
+    loop {
+        let mut watches = JoinSet::new();
+        watch::start(&api, &config, &inputs, &mut watches);
+        relist.notified().await;
+        watches.shutdown().await;
+    }
+}
+
+fn stop_on_signal() -> Result<CancellationToken, StartError> {
+    let stop = CancellationToken::new();
+    for kind in [SignalKind::terminate(), SignalKind::interrupt()] {
+        let mut signal = signal(kind).map_err(StartError::Signals)?;
+        let stop = stop.clone();
+        tokio::spawn(async move {
+            signal.recv().await;
+            stop.cancel();
+        });
+    }
+    Ok(stop)
+}
+
+/// `[::]` takes IPv4 too, but there are machines without IPv6.
+async fn listen(address: SocketAddr) -> Result<TcpListener, StartError> {
+    let cause = match TcpListener::bind(address).await {
+        Ok(listener) => return Ok(listener),
+        Err(cause) => cause,
+    };
+    let any = address.is_ipv6() && address.ip().is_unspecified();
+    if any && cause.kind() != std::io::ErrorKind::AddrInUse {
+        let plain = SocketAddr::from((Ipv4Addr::UNSPECIFIED, address.port()));
+        if let Ok(listener) = TcpListener::bind(plain).await {
+            return Ok(listener);
+        }
+    }
+    Err(StartError::Listen { address, cause })
+}
+
+/// Asks the cluster what only it knows.
+async fn find(api: &Api, config: &Config) -> Result<Found, StartError> {
+    let own_namespace = own_namespace::name(config.own_namespace.as_ref())?;
+    let own_namespace_uid = own_namespace::uid(api, &own_namespace).await?;
+    let digest_key = digest_key::get_or_create(api, &own_namespace).await?;
+    let mut plurals = Vec::new();
+    for workload in &config.workloads {
+        let plural = cluster::plural(api, &workload.group, &workload.version, &workload.kind).await;
+        plurals.push(plural.map_err(|fault| {
+            let kind = format!("{}/{}/{}", workload.group, workload.version, workload.kind);
+            StartError::Kind(kind, cluster::words(&fault))
+        })?);
+    }
+    let instance = ["POD_NAME", "HOSTNAME"].into_iter().find_map(|name| std::env::var(name).ok());
+    Ok(Found {
+        own_namespace,
+        own_namespace_uid,
+        digest_key,
+        plurals,
+        instance: instance.unwrap_or_else(|| "uptake".to_owned()),
+        seed: RandomState::new().hash_one(std::process::id()),
+    })
+}
+
+/// Without its ledger it could never do anything. Other rights are probed by the watches, which recover.
+async fn check_ledger(performer: &Performer, found: &Found) -> Result<(), StartError> {
+    match performer.perform(Call::ListLedger).await {
+        Answer::Ledger(Err(fault @ (Fault::Forbidden(_) | Fault::Refused(_)))) => {
+            Err(StartError::Ledger(found.own_namespace.clone(), cluster::words(&fault)))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn required(config: &Config, found: &Found) -> Vec<Watch> {
+    let kinds = config.kinds(&found.plurals).into_iter().map(Watch::Workloads);
+    std::iter::once(Watch::Secrets).chain(kinds).collect()
+}
+
+fn announce(config: &Config, found: &Found) {
+    tracing::info!(
+        version = env!("CARGO_PKG_VERSION"),
+        own_namespace = &*found.own_namespace,
+        kinds = ?config.kinds(&found.plurals).iter().map(crate::facts::Kind::as_str).collect::<Vec<_>>(),
+        namespaces = ?config.namespaces,
+        ignore_namespaces = ?config.ignore_namespaces,
+        roll_volumes = config.roll_volumes,
+        rolling = ?config.rolling,
+        http_addr = %config.http_addr,
+        "Started"
+    );
+    if config.leader_elect {
+        tracing::warn!("This version has no leader election yet: run one replica");
+    }
+}

@@ -1,0 +1,412 @@
+//! The loop that keeps one watch going.
+//!
+//! ```text
+//!   list afresh ──────────► watch ──────────► resume at the last version
+//!    ▲   │ fails             ▲  │ ends, breaks, idle        │    │
+//!    │   ▼                   └──┼───────────────────────────┘    │ 410, or fails for a minute,
+//!    └─ Broken, wait            │ silent, version goes back,     │ or the rights are gone (Broken)
+//!    ▲                          │ a new round                    │
+//!    └──────────────────────────┴────────────────────────────────┘
+//! ```
+
+use std::{collections::HashSet, time::Duration};
+
+use kube_runtime::{utils::Backoff, watcher::DefaultBackoff};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
+
+use super::{
+    lines::Lines,
+    message::{Message, Meta},
+    outlet::{Closed, Outlet},
+    read::Read,
+};
+use crate::{
+    cluster::{self, Api, List, Page, READ_LIMIT, path},
+    engine::{Fault, InventoryFault, Watched},
+    facts::Version,
+};
+
+/// Without an event and a bookmark for so long, the connection may be dead: bookmarks come every minute.
+const IDLE: Duration = Duration::from_secs(180);
+/// Within a list something always comes.
+const LIST_IDLE: Duration = Duration::from_secs(30);
+/// How long a resumption is tried before the inventory counts as lost: an API server's restart takes less, and
+/// a watch that resumes knows the exact version of each change, which a fresh list doesn't.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// A stream that ends at once and without a word is a failure, or the loop would spin.
+const SHORT: Duration = Duration::from_secs(1);
+/// Warnings about unreadable objects are kept apart up to this many.
+const WARNED_LIMIT: usize = 1000;
+
+/// What is watched.
+#[derive(Clone, Debug)]
+pub struct Target {
+    /// The word for it in logs.
+    pub kind: String,
+    /// The path of the collection.
+    pub path: String,
+    /// The field selector.
+    pub fields: Option<String>,
+    /// How many objects a page has, where lists are paged.
+    pub page: u16,
+    /// Whether missing rights make it empty instead of unknown.
+    pub optional: bool,
+    /// Spreads what should not happen at the same moment everywhere. Any number.
+    pub seed: u64,
+}
+
+impl Target {
+    /// A watch that is silent for so long (5 to 10 minutes) is listed afresh: one whose version is ahead of
+    /// a restored store is deaf for ever, and nothing else tells.
+    fn silence(&self) -> Duration {
+        Duration::from_secs(300 + spread(self.seed, 300))
+    }
+
+    /// The server ends a watch after so long (30 to 60 minutes, its own default).
+    fn lifetime(&self) -> String {
+        (1800 + spread(self.seed.rotate_left(32), 1800)).to_string()
+    }
+}
+
+/// A number below `below` that looks random (splitmix64's last step).
+const fn spread(seed: u64, below: u64) -> u64 {
+    let mixed = (seed ^ (seed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    (mixed ^ (mixed >> 31)) % below
+}
+
+/// Keeps a watch going until nobody listens any more.
+pub async fn follow<R: Read>(api: Api, target: Target, reader: R, out: Outlet<R::Item, R::Id>) {
+    follow_with(api, target, reader, out, Box::new(DefaultBackoff::default())).await;
+}
+
+async fn follow_with<R: Read>(
+    api: Api,
+    target: Target,
+    reader: R,
+    out: Outlet<R::Item, R::Id>,
+    backoff: Box<dyn Backoff>,
+) {
+    let mut follower = Follower {
+        api,
+        silence: target.silence(),
+        target,
+        reader,
+        out,
+        backoff,
+        streamed: true,
+        at: Version(0),
+        heard: Instant::now(),
+        told: None,
+        warned: HashSet::new(),
+    };
+    while follower.round().await.is_ok() {}
+}
+
+/// Why a list or a stream ended.
+enum End {
+    Closed,
+    Fault(Fault),
+}
+
+impl From<Closed> for End {
+    fn from(_: Closed) -> Self {
+        Self::Closed
+    }
+}
+
+impl From<Fault> for End {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+/// What to do after a stream.
+enum After {
+    Resume,
+    Relist,
+}
+
+struct Follower<R: Read> {
+    api: Api,
+    target: Target,
+    silence: Duration,
+    reader: R,
+    out: Outlet<R::Item, R::Id>,
+    /// 0.8 s, doubling, up to 30 s.
+    backoff: Box<dyn Backoff>,
+    /// Whether the server streams initial lists (Kubernetes 1.34 does).
+    streamed: bool,
+    /// Up to where everything has been delivered.
+    at: Version,
+    /// When the server last said anything.
+    heard: Instant,
+    /// The fault that the engine knows of.
+    told: Option<InventoryFault>,
+    /// Objects whose unreadability has been said.
+    warned: HashSet<(String, String)>,
+}
+
+impl<R: Read> Follower<R> {
+    /// One fresh list and the watch after it, until another list is needed.
+    async fn round(&mut self) -> Result<(), Closed> {
+        let mut expired = false;
+        let stream = loop {
+            match self.list().await {
+                Ok(stream) => break stream,
+                Err(End::Closed) => return Err(Closed),
+                // The list took longer than versions are kept: once more at once.
+                Err(End::Fault(Fault::Expired)) if !expired => expired = true,
+                Err(End::Fault(fault)) => {
+                    self.broken(fault).await?;
+                    self.pause().await?;
+                }
+            }
+        };
+        self.watch(stream).await
+    }
+
+    /// A fresh list, and the stream that goes on from it if it was streamed.
+    async fn list(&mut self) -> Result<Option<Lines>, End> {
+        if self.streamed {
+            match self.list_streamed().await {
+                Err(End::Fault(Fault::Refused(_))) => self.streamed = false,
+                listed => return listed.map(Some),
+            }
+        }
+        self.list_paged().await.map(|()| None)
+    }
+
+    /// A list as a watch that begins with all objects there are. The empty version makes it consistent.
+    async fn list_streamed(&mut self) -> Result<Lines, End> {
+        let list = [("sendInitialEvents", "true"), ("resourceVersionMatch", "NotOlderThan")];
+        let mut lines = self.open("", &list).await?;
+        self.out.relist().await?;
+        loop {
+            match timeout(LIST_IDLE, lines.advance()).await {
+                Ok(more) => {
+                    if !more? {
+                        return Err(Fault::Unknown("the list broke off".to_owned()).into());
+                    }
+                }
+                Err(_) => {
+                    // An old or overloaded server: it may do better with pages.
+                    self.streamed = false;
+                    return Err(Fault::Unknown("the list stopped coming".to_owned()).into());
+                }
+            }
+            match Message::read(lines.line()).ok_or_else(cluster::undecodable)? {
+                Message::Bookmark { version, initial_end: true } => {
+                    self.complete(version).await?;
+                    return Ok(lines);
+                }
+                Message::Bookmark { .. } => {}
+                Message::Applied(meta, object) => self.apply(meta, object).await?,
+                Message::Deleted(meta, version) => self.delete(&meta, version).await?,
+                Message::Error(status) => return Err(status.fault().into()),
+            }
+        }
+    }
+
+    async fn list_paged(&mut self) -> Result<(), End> {
+        let Target { path, fields, page, .. } = self.target.clone();
+        let query: Vec<_> = fields.iter().map(|fields| ("fieldSelector", fields.as_str())).collect();
+        let list = List { path: &path, query: &query, at: None, page, metadata_only: false };
+        let mut next = String::new();
+        loop {
+            let body = list.page(&self.api, &next).await?;
+            let page: Page<'_> = cluster::decode(body.as_ref())?;
+            if next.is_empty() {
+                self.out.relist().await?;
+            }
+            for item in page.items() {
+                let object = item.get().as_bytes();
+                let meta = Meta::of(object).ok_or_else(cluster::undecodable)?;
+                self.apply(meta, object).await?;
+            }
+            if page.metadata.next.is_empty() {
+                let version = page.metadata.version()?;
+                return Ok(self.complete(version).await?);
+            }
+            next = page.metadata.next;
+        }
+    }
+
+    async fn open(&self, at: &str, more: &[(&str, &str)]) -> Result<Lines, Fault> {
+        let lifetime = self.target.lifetime();
+        let mut query = vec![
+            ("watch", "true"),
+            ("allowWatchBookmarks", "true"),
+            ("resourceVersion", at),
+            ("timeoutSeconds", lifetime.as_str()),
+        ];
+        query.extend_from_slice(more);
+        if let Some(fields) = &self.target.fields {
+            query.push(("fieldSelector", fields));
+        }
+        let request = cluster::get(&path::with(&self.target.path, &query));
+        self.api.open(request, READ_LIMIT).await.map(Lines::new)
+    }
+
+    /// Watches until a fresh list is needed. As long as it resumes, nothing is missed and nothing is said.
+    async fn watch(&mut self, mut stream: Option<Lines>) -> Result<(), Closed> {
+        let mut failing: Option<Instant> = None;
+        loop {
+            let (opened, heard) = (Instant::now(), self.heard);
+            let end = match stream.take() {
+                Some(lines) => self.consume(lines).await,
+                None => match self.open(&self.at.to_string(), &[]).await {
+                    Ok(lines) => self.consume(lines).await,
+                    Err(fault) => Err(fault.into()),
+                },
+            };
+            if self.heard > heard {
+                failing = None;
+                self.backoff.reset();
+            }
+            match end {
+                Ok(After::Relist) | Err(End::Fault(Fault::Expired)) => return Ok(()),
+                Ok(After::Resume) if self.heard > heard || opened.elapsed() > SHORT => {}
+                Ok(After::Resume) => self.pause().await?,
+                Err(End::Closed) => return Err(Closed),
+                Err(End::Fault(fault)) => {
+                    let since = *failing.get_or_insert_with(Instant::now);
+                    let hopeless = matches!(fault, Fault::Forbidden(_) | Fault::NotFound);
+                    if hopeless || since.elapsed() > PATIENCE {
+                        self.broken(fault).await?;
+                        return self.pause().await;
+                    }
+                    tracing::debug!(
+                        kind = self.target.kind,
+                        reason = cluster::words(&fault),
+                        "Watch is resumed after a failure"
+                    );
+                    self.pause().await?;
+                }
+            }
+        }
+    }
+
+    /// Takes a stream's lines until it ends.
+    async fn consume(&mut self, mut lines: Lines) -> Result<After, End> {
+        let mut idle = Instant::now() + IDLE;
+        loop {
+            let deaf = self.heard + self.silence;
+            let line = tokio::select! {
+                line = timeout_at(idle.min(deaf), lines.advance()) => line,
+                () = self.out.asked() => return Ok(After::Relist),
+            };
+            match line {
+                Ok(more) => {
+                    if !more? {
+                        return Ok(After::Resume);
+                    }
+                }
+                Err(_) if Instant::now() >= deaf => return Ok(After::Relist),
+                Err(_) => return Ok(After::Resume),
+            }
+            let message = Message::read(lines.line()).ok_or_else(cluster::undecodable)?;
+            self.heard = Instant::now();
+            idle = self.heard + IDLE;
+            if matches!(self.take(message).await?, After::Relist) {
+                return Ok(After::Relist);
+            }
+        }
+    }
+
+    /// Passes on a message of a watch. A version that goes back is passed on as it is, and is the end of the
+    /// watch: no store does that but a restored one.
+    async fn take(&mut self, message: Message<'_>) -> Result<After, End> {
+        let version = match message {
+            Message::Applied(meta, object) => {
+                let version = meta.version().ok_or_else(cluster::undecodable)?;
+                self.apply(meta, object).await?;
+                version
+            }
+            Message::Deleted(meta, version) => {
+                self.delete(&meta, version).await?;
+                version
+            }
+            Message::Bookmark { version, .. } => {
+                self.out.say(Watched::Progress(version)).await?;
+                version
+            }
+            Message::Error(status) => return Err(status.fault().into()),
+        };
+        let after = if version < self.at { After::Relist } else { After::Resume };
+        self.at = version;
+        Ok(after)
+    }
+
+    async fn apply(&mut self, meta: Meta, object: &[u8]) -> Result<(), Closed> {
+        if !self.reader.wants(&meta) {
+            return Ok(());
+        }
+        if let Some(item) = self.reader.item(object) {
+            return self.out.say(Watched::Apply(item)).await;
+        }
+        let Meta { namespace, name, .. } = meta;
+        let place = (namespace, name);
+        if self.warned.len() < WARNED_LIMIT && !self.warned.contains(&place) {
+            let kind = self.target.kind.as_str();
+            tracing::warn!(kind, namespace = place.0, name = place.1, "Object can't be read and is left out");
+            self.warned.insert(place);
+        }
+        Ok(())
+    }
+
+    async fn delete(&mut self, meta: &Meta, version: Version) -> Result<(), Closed> {
+        if self.reader.wants(meta) {
+            self.out.say(Watched::Delete(self.reader.id(meta), version)).await?;
+        }
+        Ok(())
+    }
+
+    async fn complete(&mut self, version: Version) -> Result<(), Closed> {
+        self.at = version;
+        self.heard = Instant::now();
+        self.backoff.reset();
+        if self.told.take().is_some() {
+            tracing::info!(kind = self.target.kind, "Inventory is known again");
+        }
+        self.out.say(Watched::Complete(version)).await
+    }
+
+    /// Says that the inventory is lost, once a state: another text of the same fault is no news.
+    async fn broken(&mut self, fault: Fault) -> Result<(), Closed> {
+        let fault = match fault {
+            Fault::Forbidden(words) => InventoryFault::Forbidden(words),
+            Fault::NotFound => InventoryFault::UnknownKind,
+            fault => InventoryFault::Unavailable(cluster::words(&fault)),
+        };
+        let same = |told: &InventoryFault| std::mem::discriminant(told) == std::mem::discriminant(&fault);
+        if self.told.as_ref().is_some_and(same) {
+            return Ok(());
+        }
+        self.told = Some(fault.clone());
+        let reason = match &fault {
+            InventoryFault::Forbidden(words) | InventoryFault::Unavailable(words) => words,
+            InventoryFault::UnknownKind => "the API server doesn't know the kind",
+        };
+        if self.target.optional && matches!(fault, InventoryFault::Forbidden(_)) {
+            tracing::warn!(kind = self.target.kind, reason, "Inventory may not be read and counts as empty");
+            self.out.relist().await?;
+            return self.out.say(Watched::Complete(self.at)).await;
+        }
+        tracing::warn!(kind = self.target.kind, reason, "Inventory is not known");
+        self.out.say(Watched::Broken(fault)).await
+    }
+
+    /// Waits before the next try.
+    async fn pause(&mut self) -> Result<(), Closed> {
+        // The backoff has no end; without one, its longest pause.
+        let pause = self.backoff.next().unwrap_or(Duration::from_secs(30));
+        tokio::select! {
+            () = sleep(pause) => Ok(()),
+            () = self.out.gone() => Err(Closed),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,410 @@
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use axum::{
+    Router,
+    body::Body as AxumBody,
+    extract::{Request, State},
+    http::StatusCode,
+    response::{IntoResponse, Response},
+};
+use futures::{StreamExt as _, stream};
+use kube::{Client, Config};
+use serde_json::{Value, json};
+use tokio::{
+    net::TcpListener,
+    sync::{mpsc, watch},
+};
+
+use super::*;
+use crate::{
+    facts::Kind,
+    ledger::{DigestKey, KEY_BYTES},
+    record::captured::Captured,
+    catalog::ReadOptions,
+    watch::{outlet::Said, secret::Secrets, workload::Workloads},
+};
+
+/// An answer of the server to one request.
+type Reply = Box<dyn Fn() -> Response + Send + Sync>;
+
+/// An API server that gives these answers, one after the other, the last one for ever.
+#[derive(Clone)]
+struct Server {
+    replies: Arc<Vec<Reply>>,
+    next: Arc<AtomicUsize>,
+    seen: Arc<Mutex<Vec<String>>>,
+}
+
+async fn answer(State(server): State<Server>, request: Request) -> Response {
+    server.seen.lock().unwrap().push(request.uri().to_string());
+    let at = server.next.fetch_add(1, Ordering::SeqCst).min(server.replies.len() - 1);
+    server.replies[at]()
+}
+
+impl Server {
+    async fn start(replies: Vec<Reply>) -> (Self, Api) {
+        let server = Self { replies: Arc::new(replies), next: Arc::default(), seen: Arc::default() };
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let uri = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
+        let router = Router::new().fallback(answer).with_state(server.clone());
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        let mut config = Config::new(uri);
+        config.default_retry = false;
+        (server, Api::new(Client::try_from(config).unwrap()))
+    }
+
+    fn seen(&self) -> Vec<String> {
+        self.seen.lock().unwrap().clone()
+    }
+}
+
+/// Lines, and then the stream's end.
+fn lines(lines: Vec<String>) -> Reply {
+    Box::new(move || AxumBody::from(lines.join("\n") + "\n").into_response())
+}
+
+/// Lines, and then silence.
+fn open(lines: Vec<String>) -> Reply {
+    Box::new(move || {
+        let text = lines.join("\n") + "\n";
+        let first = stream::once(async move { Ok::<_, std::io::Error>(text) });
+        AxumBody::from_stream(first.chain(stream::pending())).into_response()
+    })
+}
+
+fn text(code: u16, text: &str) -> Reply {
+    let text = text.to_owned();
+    Box::new(move || (StatusCode::from_u16(code).unwrap(), text.clone()).into_response())
+}
+
+fn status(code: u16, message: &str) -> Reply {
+    text(code, &json!({"kind": "Status", "code": code, "message": message}).to_string())
+}
+
+fn secret(name: &str, version: u64) -> Value {
+    json!({
+        "metadata": {
+            "name": name, "namespace": "demo", "uid": name, "resourceVersion": version.to_string(),
+            "creationTimestamp": "2026-12-01T00:00:00Z",
+        },
+        "data": {"password": "aHVudGVyMg=="},
+    })
+}
+
+fn event(kind: &str, object: &Value) -> String {
+    json!({"type": kind, "object": object}).to_string()
+}
+
+fn bookmark(version: u64, ends_list: bool) -> String {
+    let mut object = json!({"metadata": {"resourceVersion": version.to_string()}});
+    if ends_list {
+        object["metadata"]["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+    }
+    event("BOOKMARK", &object)
+}
+
+fn list(items: &[Value], version: u64, next: &str) -> Reply {
+    let list =
+        json!({"metadata": {"resourceVersion": version.to_string(), "continue": next}, "items": items});
+    text(200, &list.to_string())
+}
+
+fn target() -> Target {
+    Target {
+        kind: "Secret".to_owned(),
+        path: "/api/v1/secrets".to_owned(),
+        fields: Some("type!=x".to_owned()),
+        page: 50,
+        optional: false,
+        seed: 3,
+    }
+}
+
+fn show<T, Id>(said: &Watched<T, Id>, name: impl Fn(&T) -> String, id: impl Fn(&Id) -> String) -> String {
+    match said {
+        Watched::Broken(InventoryFault::Forbidden(_)) => "forbidden".to_owned(),
+        Watched::Broken(InventoryFault::UnknownKind) => "unknown kind".to_owned(),
+        Watched::Broken(InventoryFault::Unavailable(words)) => format!("unavailable: {words}"),
+        Watched::Relist => "relist".to_owned(),
+        Watched::Apply(item) => format!("+{}", name(item)),
+        Watched::Delete(at, version) => format!("-{}@{version}", id(at)),
+        Watched::Complete(version) => format!("complete@{version}"),
+        Watched::Progress(version) => format!("progress@{version}"),
+    }
+}
+
+/// A backoff that tests can wait for.
+fn quick() -> Box<dyn Backoff> {
+    struct Quick;
+    impl Iterator for Quick {
+        type Item = Duration;
+
+        fn next(&mut self) -> Option<Duration> {
+            Some(Duration::from_millis(5))
+        }
+    }
+    impl Backoff for Quick {
+        fn reset(&mut self) {}
+    }
+    Box::new(Quick)
+}
+
+/// Follows Secrets until so many words were said.
+async fn said(api: Api, target: Target, count: usize) -> Vec<String> {
+    let key = DigestKey::new([1; KEY_BYTES]);
+    let (to, mut from) = mpsc::channel(100);
+    let (_round, rounds) = watch::channel(0);
+    let reader = Secrets { key, ignored: vec!["kube-system".into()] };
+    let task = tokio::spawn(follow_with(api, target, reader, Outlet::new(0, rounds, to), quick()));
+    let mut words = Vec::new();
+    while words.len() < count {
+        let next = timeout(Duration::from_secs(20), from.recv()).await;
+        let Ok(Some(Said { said, .. })) = next else { panic!("nothing after {words:?}") };
+        words.push(show(
+            &said,
+            |item| format!("{}@{}", item.id.name, item.version),
+            |id| id.name.to_string(),
+        ));
+    }
+    task.abort();
+    words
+}
+
+async fn follow_secrets(replies: Vec<Reply>, count: usize) -> (Vec<String>, Vec<String>) {
+    let (server, api) = Server::start(replies).await;
+    let words = said(api, target(), count).await;
+    (words, server.seen())
+}
+
+#[tokio::test]
+async fn a_streamed_list_goes_on_as_a_watch_and_resumes_unbroken() {
+    let first = lines(vec![
+        event("ADDED", &secret("a", 4)),
+        bookmark(9, true),
+        event("MODIFIED", &secret("a", 10)),
+        bookmark(12, false),
+    ]);
+    let second = open(vec![event("DELETED", &secret("a", 13))]);
+    let (words, seen) = follow_secrets(vec![first, second], 6).await;
+    assert_eq!(words, ["relist", "+a@4", "complete@9", "+a@10", "progress@12", "-a@13"]);
+    assert!(seen[0].contains("sendInitialEvents=true") && seen[0].contains("resourceVersion=&"), "{seen:?}");
+    assert!(seen[0].contains("allowWatchBookmarks=true") && seen[0].contains("fieldSelector=type%21%3Dx"));
+    assert!(seen[1].contains("resourceVersion=12&"), "{seen:?}");
+}
+
+#[tokio::test]
+async fn an_older_server_is_listed_by_pages() {
+    let replies = vec![
+        status(422, "sendInitialEvents is forbidden for watch"),
+        list(&[secret("a", 4)], 0, "more"),
+        list(&[secret("b", 5)], 9, ""),
+        open(vec![event("ADDED", &secret("c", 10))]),
+    ];
+    let (words, seen) = follow_secrets(replies, 5).await;
+    assert_eq!(words, ["relist", "+a@4", "+b@5", "complete@9", "+c@10"]);
+    assert!(!seen[1].contains("resourceVersion") && seen[1].contains("limit=50"), "{seen:?}");
+    assert!(seen[2].contains("continue=more"), "{seen:?}");
+}
+
+#[tokio::test]
+async fn an_expired_version_makes_a_fresh_list() {
+    let expired = json!({"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"});
+    let replies = vec![
+        lines(vec![bookmark(9, true)]),
+        lines(vec![event("ERROR", &expired)]),
+        lines(vec![bookmark(20, true)]),
+        status(410, "too old"),
+        open(vec![bookmark(30, true)]),
+    ];
+    let (words, _) = follow_secrets(replies, 6).await;
+    assert_eq!(words, ["relist", "complete@9", "relist", "complete@20", "relist", "complete@30"]);
+}
+
+#[tokio::test]
+async fn missing_rights_are_said_once_and_recover() {
+    let forbidden = || status(403, r#"secrets is forbidden: User "x" cannot list resource "secrets""#);
+    let replies = vec![forbidden(), forbidden(), open(vec![bookmark(9, true)])];
+    let (words, seen) = follow_secrets(replies, 3).await;
+    assert_eq!(words, ["forbidden", "relist", "complete@9"]);
+    assert_eq!(seen.len(), 3);
+}
+
+#[tokio::test]
+async fn where_rights_may_be_missing_it_counts_as_empty() {
+    let forbidden = status(403, r#"namespaces "a" is forbidden: User "x" cannot list resource"#);
+    let (_, api) = Server::start(vec![forbidden]).await;
+    let words = said(api, Target { optional: true, ..target() }, 2).await;
+    assert_eq!(words, ["relist", "complete@0"]);
+}
+
+#[tokio::test]
+async fn a_version_that_goes_back_is_passed_on_and_ends_the_watch() {
+    let replies = vec![lines(vec![bookmark(90, true), bookmark(12, false)]), open(vec![bookmark(12, true)])];
+    let (words, _) = follow_secrets(replies, 5).await;
+    assert_eq!(words, ["relist", "complete@90", "progress@12", "relist", "complete@12"]);
+}
+
+#[tokio::test]
+async fn ignored_namespaces_are_dropped() {
+    let mut ignored = secret("b", 10);
+    ignored["metadata"]["namespace"] = "kube-system".into();
+    let replies = vec![open(vec![
+        event("ADDED", &ignored),
+        bookmark(9, true),
+        event("DELETED", &ignored),
+        bookmark(11, false),
+    ])];
+    let (words, _) = follow_secrets(replies, 3).await;
+    assert_eq!(words, ["relist", "complete@9", "progress@11"]);
+}
+
+#[tokio::test]
+async fn a_resumption_after_failures_breaks_nothing() {
+    let replies = vec![
+        lines(vec![bookmark(9, true)]),
+        status(500, "etcd is busy"),
+        status(429, "later"),
+        open(vec![event("ADDED", &secret("a", 10))]),
+    ];
+    let (words, seen) = follow_secrets(replies, 3).await;
+    assert_eq!(words, ["relist", "complete@9", "+a@10"]);
+    assert!(seen[3].contains("resourceVersion=9&"), "{seen:?}");
+}
+
+#[tokio::test]
+async fn one_object_that_cannot_be_read_is_left_out() {
+    let mut bad = secret("bad", 5);
+    bad["data"]["password"] = "%hunter2%".into();
+    let mut later = bad.clone();
+    later["metadata"]["resourceVersion"] = "10".into();
+    let log = Captured::default();
+    let guard = tracing::subscriber::set_default(log.subscriber(tracing::Level::TRACE));
+    let replies = vec![open(vec![
+        event("ADDED", &bad),
+        event("ADDED", &secret("good", 6)),
+        bookmark(9, true),
+        event("MODIFIED", &later),
+        bookmark(11, false),
+    ])];
+    let (words, _) = follow_secrets(replies, 4).await;
+    drop(guard);
+    assert_eq!(words, ["relist", "+good@6", "complete@9", "progress@11"]);
+    let log = log.text();
+    assert_eq!(log.matches("can't be read").count(), 1, "{log}");
+    assert!(log.contains("demo") && log.contains("bad") && !log.contains("hunter2"), "{log}");
+}
+
+/// What a server may say instead of a list: each holds the value as it is and in base64.
+fn garbled() -> Vec<Reply> {
+    let whole = event("ADDED", &secret("hunter2", 4));
+    let cut = &whole[..whole.len() - 9];
+    vec![
+        lines(vec![cut.to_owned(), bookmark(9, true)]),
+        lines(vec![whole.replace("\"data\":{", "\"data\":[hunter2,")]),
+        Box::new(|| AxumBody::from("{\"hunter2 aHVudGVyMg==").into_response()),
+        text(200, "hunter2 aHVudGVyMg==\n"),
+        text(500, "<html>hunter2 aHVudGVyMg==</html>"),
+        status(422, "is forbidden"),
+        text(
+            200,
+            "{\"metadata\":{\"resourceVersion\":\"4\"},\"items\":[{\"data\":{\"a\":\"aHVudGVyMg==\",\"hunter2",
+        ),
+        list(&[json!({"metadata": 4, "data": "hunter2"})], 4, ""),
+        open(vec![bookmark(20, true)]),
+    ]
+}
+
+#[tokio::test]
+async fn no_value_of_a_garbled_answer_is_ever_logged() {
+    let log = Captured::default();
+    let guard = tracing::subscriber::set_default(log.subscriber(tracing::Level::TRACE));
+    let (server, api) = Server::start(garbled()).await;
+    let (to, mut from) = mpsc::channel(100);
+    let (_round, rounds) = watch::channel(0);
+    let reader = Secrets { key: DigestKey::new([1; KEY_BYTES]), ignored: vec![] };
+    let task = tokio::spawn(follow_with(api, target(), reader, Outlet::new(0, rounds, to), quick()));
+    let mut words = Vec::new();
+    while server.next.load(Ordering::SeqCst) < 7 {
+        tokio::select! {
+            Some(Said { said, .. }) = from.recv() => {
+                words.push(show(&said, |_| String::new(), |_| String::new()));
+            }
+            () = sleep(Duration::from_millis(20)) => {}
+        }
+    }
+    task.abort();
+    drop(guard);
+    let log = log.text();
+    assert!(words.iter().any(|word| word == "unavailable: undecodable answer"), "{words:?}");
+    assert!(log.contains("Inventory is not known") && log.contains("undecodable answer"), "{log}");
+    for text in [log, words.join(" ")] {
+        assert!(!text.contains("hunter2") && !text.contains("aHVudGVyMg"), "{text}");
+    }
+}
+
+/// The positive control: kube's own list of the same answer does log the value, and the captured log shows it
+/// unless the caps are on.
+#[tokio::test]
+async fn the_clients_own_list_would_log_it_but_for_the_caps() {
+    use k8s_openapi::api::core::v1::Secret;
+    for capped in [false, true] {
+        let log = Captured::default();
+        let subscriber: Arc<dyn tracing::Subscriber + Send + Sync> =
+            if capped { Arc::new(log.subscriber(tracing::Level::TRACE)) } else { Arc::new(log.uncapped()) };
+        let guard = tracing::subscriber::set_default(subscriber);
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let uri = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
+        let router =
+            Router::new().fallback(|| async { "{\"items\":[{\"data\":{\"a\":\"aHVudGVyMg==\",\"hunter2" });
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        let client = Client::try_from(Config::new(uri)).unwrap();
+        let listed = kube::Api::<Secret>::all(client).list(&kube::api::ListParams::default()).await;
+        drop(guard);
+        assert!(listed.is_err());
+        assert_eq!(log.text().contains("hunter2"), !capped, "{}", log.text());
+    }
+}
+
+#[tokio::test]
+async fn a_kind_that_is_not_known_is_waited_for() {
+    let (server, api) =
+        Server::start(vec![text(404, "404 page not found"), open(vec![bookmark(9, true)])]).await;
+    let (to, mut from) = mpsc::channel(100);
+    let (_round, rounds) = watch::channel(0);
+    let reader =
+        Workloads { kind: Kind::Deployment, ignored: vec![], options: ReadOptions { roll_volumes: true } };
+    tokio::spawn(follow_with(api, target(), reader, Outlet::new(0, rounds, to), quick()));
+    let mut words = Vec::new();
+    for _ in 0..3 {
+        let Said { said, .. } = from.recv().await.unwrap();
+        words.push(show(&said, |_| String::new(), |_| String::new()));
+    }
+    assert_eq!(words, ["unknown kind", "relist", "complete@9"]);
+    assert_eq!(server.seen().len(), 2);
+}
+
+#[tokio::test]
+async fn a_new_round_makes_a_fresh_list() {
+    let (_, api) = Server::start(vec![open(vec![bookmark(9, true)]), open(vec![bookmark(10, true)])]).await;
+    let (to, mut from) = mpsc::channel(100);
+    let (round, rounds) = watch::channel(0);
+    let reader = Secrets { key: DigestKey::new([1; KEY_BYTES]), ignored: vec![] };
+    tokio::spawn(follow_with(api, target(), reader, Outlet::new(0, rounds, to), quick()));
+    for (asked, version) in [(0, 9), (1, 10)] {
+        round.send_replace(asked);
+        let relist = from.recv().await.unwrap();
+        assert!(matches!(relist.said, Watched::Relist) && relist.round == asked);
+        assert!(matches!(from.recv().await.unwrap().said, Watched::Complete(Version(v)) if v == version));
+    }
+}
+
+#[test]
+fn silence_is_between_five_and_ten_minutes_and_differs() {
+    let of = |seed| Target { seed, ..target() }.silence();
+    let all: Vec<_> = (0..100).map(of).collect();
+    assert!(all.iter().all(|silence| (300..600).contains(&silence.as_secs())));
+    assert!(all.iter().any(|silence| *silence != all[0]));
+}
