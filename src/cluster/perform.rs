@@ -257,3 +257,6 @@ fn version_of(object: &Versioned) -> Result<Version, Fault> {
 fn value(item: &RawValue) -> Result<Value, Fault> {
     api::decode(item.get().as_bytes())
 }
+
+#[cfg(test)]
+mod tests;
