@@ -1,6 +1,7 @@
 //! STUB, to be deleted on merge: what `catalog::read`, `decide::read` and `rollout::stamp` of branch h2 will be.
 //!
-//! Replace `use crate::unmerged::{read_workload, read_pod, read_owner, ReadOptions}` by these.
+//! To merge: delete this file, and in its four users write
+//! `use crate::{catalog::read::{ReadOptions, workload as read_workload}, decide::read::{owner as read_owner, pod as read_pod}}`.
 
 use serde_json::Value;
 
@@ -30,7 +31,7 @@ fn text<'a>(object: &'a Value, pointer: &str) -> Option<&'a str> {
 ///
 /// # Errors
 /// It is no workload.
-pub fn read_workload(kind: &Kind, object: &Value, _options: ReadOptions) -> Result<Workload, Unreadable> {
+pub fn read_workload(kind: &Kind, object: &Value, _options: &ReadOptions) -> Result<Workload, Unreadable> {
     let required = |pointer| text(object, pointer).ok_or(Unreadable);
     Ok(Workload {
         id: WorkloadId::new(kind.clone(), required("/metadata/namespace")?, required("/metadata/name")?),
@@ -58,7 +59,7 @@ pub fn read_pod(object: &Value) -> Result<PodFacts, Unreadable> {
         name: required("/metadata/name")?.into(),
         uid: Uid::parse(required("/metadata/uid")?),
         born: Time::parse(required("/metadata/creationTimestamp")?).ok_or(Unreadable)?,
-        owner: read_owner(object),
+        owner: controller(object),
         stamp: None,
         ended: false,
         deleting: false,
@@ -69,8 +70,15 @@ pub fn read_pod(object: &Value) -> Result<PodFacts, Unreadable> {
 }
 
 /// `decide::read::owner`.
-#[must_use]
-pub fn read_owner(object: &Value) -> Option<OwnerFacts> {
+///
+/// # Errors
+/// It has no uid.
+pub fn read_owner(object: &Value) -> Result<(Uid, Option<OwnerFacts>), Unreadable> {
+    let uid = text(object, "/metadata/uid").ok_or(Unreadable)?;
+    Ok((Uid::parse(uid), controller(object)))
+}
+
+fn controller(object: &Value) -> Option<OwnerFacts> {
     let owners = object.pointer("/metadata/ownerReferences")?.as_array()?;
     let owner = owners.iter().find(|owner| owner["controller"] == true)?;
     Some(OwnerFacts {

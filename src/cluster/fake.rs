@@ -95,7 +95,7 @@ pub fn lines(lines: &[String]) -> Reply {
 
 /// Lines, and then silence.
 pub fn open(lines: &[String]) -> Reply {
-    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    let text: String = lines.iter().flat_map(|line| [line.as_str(), "\n"]).collect();
     Box::new(move || {
         let text = text.clone();
         let first = stream::once(async move { Ok::<_, io::Error>(text) });

@@ -15,7 +15,7 @@ pub mod digest_key;
 mod discover;
 mod event;
 #[cfg(test)]
-pub mod fake;
+pub(crate) mod fake;
 mod fault;
 mod ledger_object;
 mod list;

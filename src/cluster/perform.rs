@@ -160,9 +160,8 @@ impl Performer {
     async fn list_owners(&self, namespace: &str) -> Result<BTreeMap<Uid, Option<OwnerFacts>>, Fault> {
         let list = Listed { path: path::replica_sets(namespace), at: None, metadata_only: true };
         let each = |owners: &mut BTreeMap<Uid, Option<OwnerFacts>>, item: &RawValue| {
-            let object = value(item)?;
-            let uid = object.pointer("/metadata/uid").and_then(Value::as_str).ok_or_else(api::undecodable)?;
-            owners.insert(Uid::parse(uid), read_owner(&object));
+            let (uid, owner) = read_owner(&value(item)?).map_err(|_| api::undecodable())?;
+            owners.insert(uid, owner);
             Ok(())
         };
         self.listed(list, each).await
@@ -215,7 +214,7 @@ impl Performer {
     }
 
     fn read(&self, kind: &Kind, object: &Value) -> Result<Workload, Fault> {
-        read_workload(kind, object, self.config.read).map_err(|_| api::undecodable())
+        read_workload(kind, object, &self.config.read).map_err(|_| api::undecodable())
     }
 
     async fn note(&self, note: &EventNote) -> Result<(), Fault> {

@@ -71,7 +71,7 @@ where
 
 /// A log that can be read, for tests of other rooms too.
 #[cfg(test)]
-pub mod captured {
+pub(crate) mod captured {
     use std::{
         io,
         sync::{Arc, Mutex},
@@ -86,22 +86,18 @@ pub mod captured {
 
     impl Captured {
         /// A subscriber with the real caps that writes here.
-        #[must_use]
         pub fn subscriber(&self, level: Level) -> impl Subscriber + Send + Sync + use<> {
             let log = self.clone();
             super::text(level, move || log.clone())
         }
 
         /// A subscriber without any cap that writes here.
-        #[must_use]
         pub fn uncapped(&self) -> impl Subscriber + Send + Sync + use<> {
             let log = self.clone();
             registry().with(LevelFilter::TRACE).with(fmt::layer().with_writer(move || log.clone()))
         }
 
         /// What was logged.
-        #[must_use]
-        #[allow(clippy::missing_panics_doc)] // Of a test.
         pub fn text(&self) -> String {
             String::from_utf8_lossy(&self.0.lock().unwrap()).into_owned()
         }

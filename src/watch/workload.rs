@@ -27,7 +27,7 @@ impl Read for Workloads {
 
     fn item(&self, object: &[u8]) -> Option<Workload> {
         let object = serde_json::from_slice(object).ok()?;
-        read_workload(&self.kind, &object, self.options).ok()
+        read_workload(&self.kind, &object, &self.options).ok()
     }
 
     fn id(&self, meta: &Meta) -> WorkloadId {
