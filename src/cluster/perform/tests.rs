@@ -30,6 +30,7 @@ fn pod(name: &str, uid: u32) -> Value {
 fn deployment(version: u64) -> Value {
     let mut object = pod("web", 7);
     object["metadata"]["resourceVersion"] = version.to_string().into();
+    object["spec"] = json!({"template": {"spec": {"containers": [{"name": "web", "image": "web"}]}}});
     object
 }
 
