@@ -15,7 +15,7 @@
 //! | [`watch`] | API streams turned into facts; Secret values are hashed and dropped here | yes |
 //! | [`catalog`] | which workload consumes which Secret, and under which policy | no |
 //! | [`ledger`] | what survives a crash: histories of values as digests, marks of workloads | no |
-//! | `agenda` | when a workload is looked at: settling, backoff, slots | no |
+//! | [`agenda`] | when a workload is looked at: settling, backoff, slots | no |
 //! | [`decide`] | facts in, decision with its reason out | no |
 //! | [`rollout`] | the stamp, and what a rollout's status says of its end | no |
 //! | [`engine`] | the state machine that joins the rooms: inputs in, API calls out | no |
@@ -27,6 +27,7 @@
 //!
 //! The engine has no client, no clock and no randomness: the operator and the simulation drive the same code.
 
+pub mod agenda;
 pub mod args;
 pub mod catalog;
 pub mod cluster;
@@ -39,5 +40,4 @@ pub mod operator;
 pub mod record;
 pub mod rollout;
 pub mod server;
-pub mod unmerged;
 pub mod watch;

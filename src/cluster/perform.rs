@@ -15,13 +15,12 @@ use super::{
     path, stamp,
 };
 use crate::{
-    catalog::{SecretFacts, Workload},
-    decide::{OwnerFacts, PodFacts},
+    catalog::{ReadOptions, SecretFacts, Workload, read as catalog_read},
+    decide::{OwnerFacts, PodFacts, read as decide_read},
     engine::{Answer, Call, Fault, LedgerObject},
     facts::{Kind, Namespace, SecretId, Uid, Version, WorkloadId},
     ledger::DigestKey,
     record::EventNote,
-    unmerged::{ReadOptions, read_owner, read_pod, read_workload},
     watch::secret,
 };
 
@@ -140,7 +139,7 @@ impl Performer {
         let list = self.pods(namespace, None, false);
         // A pod that can't be read could be stale: the list would prove nothing.
         let each = |pods: &mut Vec<PodFacts>, item: &RawValue| {
-            pods.push(read_pod(&value(item)?).map_err(|_| api::undecodable())?);
+            pods.push(decide_read::pod(&value(item)?).map_err(|_| api::undecodable())?);
             Ok(())
         };
         self.listed(list, each).await
@@ -160,7 +159,7 @@ impl Performer {
     async fn list_owners(&self, namespace: &str) -> Result<BTreeMap<Uid, Option<OwnerFacts>>, Fault> {
         let list = Listed { path: path::replica_sets(namespace), at: None, metadata_only: true };
         let each = |owners: &mut BTreeMap<Uid, Option<OwnerFacts>>, item: &RawValue| {
-            let (uid, owner) = read_owner(&value(item)?).map_err(|_| api::undecodable())?;
+            let (uid, owner) = decide_read::owner(&value(item)?).map_err(|_| api::undecodable())?;
             owners.insert(uid, owner);
             Ok(())
         };
@@ -214,7 +213,7 @@ impl Performer {
     }
 
     fn read(&self, kind: &Kind, object: &Value) -> Result<Workload, Fault> {
-        read_workload(kind, object, &self.config.read).map_err(|_| api::undecodable())
+        catalog_read::workload(kind, object, &self.config.read).map_err(|_| api::undecodable())
     }
 
     async fn note(&self, note: &EventNote) -> Result<(), Fault> {

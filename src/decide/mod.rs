@@ -1,7 +1,14 @@
 //! Pure: facts in, decision with its reason out.
 
+pub mod births;
 mod decision;
+mod judge;
 mod pod;
+pub mod read;
+mod rules;
 
+pub use births::{Births, Exact, ExactLists};
 pub use decision::{Decision, Held, Nothing, ReportOnly, Skipped};
+pub use judge::{Bench, Consumed, Judgement, Verdict, is_live, judge, versions};
 pub use pod::{OwnerFacts, PodFacts, Trouble};
+pub use rules::{Facts, Missing, Step, decide};

@@ -5,7 +5,7 @@
 //! to count and log. Whoever drives it (the operator, the simulation) performs calls in any order and at any pace;
 //! a call that was lost in a crash is simply never answered.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt};
 
 use crate::{
     catalog::{SecretFacts, Workload, namespace::NamespaceFacts},
@@ -31,6 +31,8 @@ pub enum Input {
     Answer(CallId, Answer),
     /// Nothing but the passing of time.
     Tick,
+    /// The process is asked to end: nothing new is begun, what is known is written.
+    Stop,
 }
 
 /// What a watch says. Between a `Complete` and the next `Relist` it is unbroken: every change there was
@@ -60,6 +62,16 @@ pub enum InventoryFault {
     UnknownKind,
     /// Anything else: unreachable, overloaded, undecodable. The watch tries on.
     Unavailable(String),
+}
+
+impl fmt::Display for InventoryFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Forbidden(words) => write!(f, "the rights are missing: {words}"),
+            Self::UnknownKind => f.write_str("the API server doesn't know the kind"),
+            Self::Unavailable(words) => f.write_str(words),
+        }
+    }
 }
 
 /// A call to the API server.
@@ -109,7 +121,7 @@ pub enum Call {
     },
     /// Writes an Event; its name is the same for the same transition, so a repeat is harmless.
     /// Answer: [`Answer::Done`], also when it exists already.
-    Note(EventNote),
+    Note(Box<EventNote>),
 }
 
 /// The answer to a call: what it asked for, or why not.
@@ -166,6 +178,20 @@ pub enum Fault {
     Unknown(String),
 }
 
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotFound => f.write_str("not found"),
+            Self::Conflict => f.write_str("conflict"),
+            Self::Forbidden(words) => write!(f, "the rights are missing: {words}"),
+            Self::Refused(words) => write!(f, "refused: {words}"),
+            Self::Expired => f.write_str("the version is too old"),
+            Self::Throttled => f.write_str("too many requests"),
+            Self::Unknown(words) => f.write_str(words),
+        }
+    }
+}
+
 /// What the engine gives.
 #[derive(Debug, Default)]
 pub struct Output {
@@ -173,4 +199,6 @@ pub struct Output {
     pub calls: Vec<(CallId, Call)>,
     /// What happened, to count and log.
     pub records: Vec<Record>,
+    /// Every watch is to start over with a fresh list.
+    pub relist: bool,
 }

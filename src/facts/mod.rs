@@ -2,12 +2,15 @@
 
 mod kind;
 mod name;
+pub mod raw;
+pub mod text;
 mod time;
 mod uid;
 mod version;
 
 pub use kind::{CustomKind, Kind};
-pub use name::{Name, Namespace, SecretId, WorkloadId};
+pub use name::{Name, Namespace, SecretId, WorkloadId, is_dns_subdomain};
+pub use raw::{Raw, Unreadable};
 pub use time::{Mono, Now, Time};
 pub use uid::Uid;
 pub use version::Version;

@@ -1,4 +1,4 @@
-//! Names of objects. They come from the API server, which has checked them, so they are only carried.
+//! Names of objects. Those that come from the API server are only carried, for it has checked them.
 
 use std::{fmt, sync::Arc};
 
@@ -55,5 +55,33 @@ impl WorkloadId {
 impl fmt::Display for WorkloadId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}/{}", self.namespace, self.kind, self.name)
+    }
+}
+
+/// Whether it is a DNS-1123 subdomain, as Secrets' names are (`IsDNS1123Subdomain` in
+/// k8s.io/apimachinery `pkg/util/validation`).
+#[must_use]
+pub fn is_dns_subdomain(text: &str) -> bool {
+    let label = |label: &str| {
+        let inside = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
+        !label.is_empty() && label.bytes().all(inside) && !label.starts_with('-') && !label.ends_with('-')
+    };
+    text.len() <= 253 && text.split('.').all(label)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_labels_with_dots_between() {
+        for good in ["a", "db", "tls.internal", "0.a-b.c", &"a".repeat(253)] {
+            assert!(is_dns_subdomain(good), "{good}");
+        }
+        for bad in
+            ["", ".", "a.", "a..b", "-a", "a-", "a.-b", "A", "a_b", "a b", "é", "a\n", &"a".repeat(254)]
+        {
+            assert!(!is_dns_subdomain(bad), "{bad}");
+        }
     }
 }

@@ -71,6 +71,13 @@ impl DigestKey {
         bytes.try_into().ok().map(Self::new)
     }
 
+    /// The key's own name, which tells nothing of it: digests under different keys can't be compared.
+    #[must_use]
+    pub fn id(&self) -> String {
+        let digest = self.of_key("", "", "key", None).to_string();
+        digest.chars().take(8).collect()
+    }
+
     /// The digest of one key's value, or of its absence.
     #[must_use]
     pub fn of_key(&self, namespace: &str, secret: &str, key: &str, value: Option<&[u8]>) -> Digest {

@@ -3,9 +3,9 @@
 use std::{sync::Arc, time::Duration};
 
 use tokio::{
-    sync::{mpsc, watch},
+    sync::{Notify, mpsc, watch},
     task::JoinSet,
-    time::{Instant, sleep_until, timeout_at},
+    time::{Instant, sleep_until},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -35,6 +35,8 @@ pub struct Drive {
     calls: JoinSet<Done>,
     /// Calls in flight that write.
     writes: usize,
+    /// Tells that every watch is to start over.
+    relist: Arc<Notify>,
     /// Whether something happened since the state was published.
     changed: bool,
     published: Instant,
@@ -55,6 +57,7 @@ impl Drive {
         performer: Arc<Performer>,
         metrics: Arc<Metrics>,
         inputs: mpsc::Receiver<Input>,
+        relist: Arc<Notify>,
     ) -> (Self, watch::Receiver<Published>) {
         let published = Instant::now();
         let (publish, state) = watch::channel(Published { gauges: engine.gauges(), beat: published });
@@ -67,6 +70,7 @@ impl Drive {
             publish,
             calls: JoinSet::new(),
             writes: 0,
+            relist,
             changed: false,
             published,
         };
@@ -94,13 +98,16 @@ impl Drive {
 
     fn step(&mut self, input: Input) {
         self.changed |= !matches!(input, Input::Tick);
-        let Output { calls, records } = self.engine.step(self.clock.now(), input);
+        let Output { calls, records, relist } = self.engine.step(self.clock.now(), input);
         for record in &records {
             self.metrics.count(record);
             record::log(record);
         }
         for (id, call) in calls {
             self.call(id, call);
+        }
+        if relist {
+            self.relist.notify_one();
         }
     }
 
@@ -139,21 +146,22 @@ impl Drive {
         }
     }
 
+    /// Lets the engine write what it knows, and waits for the writes in flight.
     async fn finish(mut self) {
         let until = Instant::now() + FINISH;
         tracing::info!(writes_in_flight = self.writes, "Stopping");
-        while self.writes > 0 {
-            match timeout_at(until, self.calls.join_next()).await {
-                Ok(Some(Ok(done))) => self.writes -= usize::from(done.write),
-                Ok(Some(Err(_))) => {}
-                Ok(None) => return,
-                Err(_) => {
-                    tracing::warn!(
-                        writes_in_flight = self.writes,
-                        "Stopped before these writes were answered"
-                    );
-                    return;
-                }
+        self.step(Input::Stop);
+        while self.writes > 0
+            || self.engine.next_wake().is_some_and(|at| self.clock.instant(at) < until.into_std())
+        {
+            let wake = self.wake().min(until);
+            tokio::select! {
+                Some(done) = self.calls.join_next(), if !self.calls.is_empty() => self.answered(done),
+                () = sleep_until(wake) => self.step(Input::Tick),
+            }
+            if Instant::now() >= until {
+                tracing::warn!(writes_in_flight = self.writes, "Stopped before these writes were answered");
+                return;
             }
         }
     }

@@ -10,7 +10,7 @@ use std::{
 use tokio::{
     net::TcpListener,
     signal::unix::{SignalKind, signal},
-    sync::mpsc,
+    sync::{Notify, mpsc},
     task::JoinSet,
     time::timeout,
 };
@@ -24,11 +24,11 @@ use crate::{
         own_namespace::{self, OwnNamespaceError},
     },
     config::{Config, Found},
-    engine::{Answer, Call, Engine, Fault},
+    engine::{Answer, Call, Engine, Fault, Input},
     facts::Namespace,
     record::{Metrics, Watch},
     server::{self, Pages},
-    watch,
+    watch::{self, WatchConfig},
 };
 
 /// What the watches may be ahead of the engine. More would only be memory: it waits for none of them.
@@ -89,21 +89,31 @@ pub async fn run(config: Config) -> Result<(), StartError> {
 
     let (inputs, from) = mpsc::channel(AHEAD);
     let engine = Engine::new(config.engine(&found));
-    let (drive, published) = Drive::new(engine, clock, performer, Arc::clone(&metrics), from);
+    let relist = Arc::new(Notify::new());
+    let (drive, published) =
+        Drive::new(engine, clock, performer, Arc::clone(&metrics), from, Arc::clone(&relist));
     let pages = Pages { metrics, published, required: required(&config, &found) };
     let server = tokio::spawn(server::run(listener, pages, stop.clone().cancelled_owned()));
-    let mut watches = JoinSet::new();
-    watch::start(&api, &config.watch(&found), &inputs, &mut watches);
-    drop(inputs);
+    let watches = tokio::spawn(keep_watches(api, config.watch(&found), inputs, relist));
     drive.run(stop.clone()).await;
 
     stop.cancel();
-    watches.abort_all();
+    watches.abort();
     // A scrape that never ends must not keep the process.
     if timeout(HTTP_FINISH, server).await.is_err() {
         tracing::debug!("HTTP connections are cut");
     }
     Ok(())
+}
+
+/// Watches, and starts all watches over when the engine asks for it.
+async fn keep_watches(api: Api, config: WatchConfig, inputs: mpsc::Sender<Input>, relist: Arc<Notify>) {
+    loop {
+        let mut watches = JoinSet::new();
+        watch::start(&api, &config, &inputs, &mut watches);
+        relist.notified().await;
+        watches.shutdown().await;
+    }
 }
 
 fn stop_on_signal() -> Result<CancellationToken, StartError> {

@@ -15,11 +15,11 @@ use super::{
     workload::Workloads,
 };
 use crate::{
+    catalog::ReadOptions,
     cluster::{Api, path},
     engine::{Input, Watched},
     facts::{Kind, Namespace},
     ledger::DigestKey,
-    unmerged::ReadOptions,
 };
 
 /// Left out at the server: Helm's releases are many and large, the ledger is Uptake's own.

@@ -3,8 +3,8 @@
 use super::{message::Meta, read::Read};
 use crate::{
     catalog::Workload,
+    catalog::{ReadOptions, read},
     facts::{Kind, Namespace, WorkloadId},
-    unmerged::{ReadOptions, read_workload},
 };
 
 /// Reads a kind's workloads.
@@ -27,7 +27,7 @@ impl Read for Workloads {
 
     fn item(&self, object: &[u8]) -> Option<Workload> {
         let object = serde_json::from_slice(object).ok()?;
-        read_workload(&self.kind, &object, &self.options).ok()
+        read::workload(&self.kind, &object, &self.options).ok()
     }
 
     fn id(&self, meta: &Meta) -> WorkloadId {

@@ -1,1 +1,9 @@
-//! Cluster tests.
+//! Tests against a real control plane: see the `support` module for what they stand on.
+
+// Helpers of tests may fail them as tests do; the lints know only the tests themselves.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod harness;

@@ -176,7 +176,7 @@ async fn an_event_that_exists_already_is_done() {
         secret: None,
     };
     let (fake, performer) = performer(vec![status(409, "already exists")]);
-    assert!(matches!(performer.perform(Call::Note(note)).await, Answer::Done(Ok(()))));
+    assert!(matches!(performer.perform(Call::Note(Box::new(note))).await, Answer::Done(Ok(()))));
     assert_eq!(fake.uris(), ["/apis/events.k8s.io/v1/namespaces/demo/events"]);
 }
 

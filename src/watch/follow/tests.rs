@@ -3,11 +3,11 @@ use tokio::sync::{mpsc, watch};
 
 use super::*;
 use crate::{
+    catalog::ReadOptions,
     cluster::fake::{Fake, Reply, lines, open, page, status, text},
     facts::Kind,
     ledger::{DigestKey, KEY_BYTES},
     record::captured::Captured,
-    unmerged::ReadOptions,
     watch::{outlet::Said, secret::Secrets, workload::Workloads},
 };
 

@@ -1,0 +1,243 @@
+//! The index: workloads by name, and by the Secrets that they reference.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{
+    Workload,
+    namespace::NamespaceFacts,
+    policy::{self, Mode},
+};
+use crate::{
+    engine::InventoryFault,
+    facts::{Kind, Namespace, SecretId, Uid, WorkloadId},
+};
+
+/// What is known of a watched kind.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Inventory {
+    /// Nothing yet.
+    #[default]
+    Listing,
+    /// All of it.
+    Complete,
+    /// It can't be had, or not any more: nothing is decided from what was known.
+    Unknown(InventoryFault),
+}
+
+/// Who consumes what.
+#[derive(Debug, Default)]
+pub struct Catalog {
+    workloads: BTreeMap<WorkloadId, Workload>,
+    by_secret: BTreeMap<SecretId, BTreeSet<WorkloadId>>,
+    inventories: BTreeMap<Kind, Inventory>,
+    /// Of kinds whose fresh list is under way: who was in it so far.
+    relisting: BTreeMap<Kind, BTreeSet<WorkloadId>>,
+    namespaces: BTreeMap<Namespace, NamespaceFacts>,
+    namespace_inventory: Inventory,
+    relisted_namespaces: Option<BTreeSet<Namespace>>,
+}
+
+/// What an applied workload means.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Applied {
+    /// It wasn't known, or another of that name was (whose uid is given).
+    New(Option<Uid>),
+    /// Its template, references, policy, rollout status or deletion changed.
+    Changed {
+        /// The references or the policy changed.
+        consumption: bool,
+    },
+    /// Nothing that matters changed, or it is older than what is known.
+    Same,
+}
+
+impl Catalog {
+    /// An empty one, of these kinds.
+    #[must_use]
+    pub fn new(kinds: &[Kind]) -> Self {
+        let inventories = kinds.iter().map(|kind| (kind.clone(), Inventory::Listing)).collect();
+        Self { inventories, ..Self::default() }
+    }
+
+    /// A workload.
+    #[must_use]
+    pub fn get(&self, id: &WorkloadId) -> Option<&Workload> {
+        self.workloads.get(id)
+    }
+
+    /// All workloads.
+    pub fn workloads(&self) -> impl Iterator<Item = &Workload> {
+        self.workloads.values()
+    }
+
+    /// The workloads of a namespace.
+    pub fn in_namespace<'a>(&'a self, namespace: &'a str) -> impl Iterator<Item = &'a Workload> + 'a {
+        self.workloads.values().filter(move |workload| *workload.id.namespace == *namespace)
+    }
+
+    /// The workloads that reference a Secret.
+    pub fn consumers<'a>(&'a self, secret: &SecretId) -> impl Iterator<Item = &'a Workload> + 'a {
+        self.by_secret.get(secret).into_iter().flatten().filter_map(|id| self.workloads.get(id))
+    }
+
+    /// Whether anybody references a Secret.
+    #[must_use]
+    pub fn is_referenced(&self, secret: &SecretId) -> bool {
+        self.by_secret.contains_key(secret)
+    }
+
+    /// What is known of a kind.
+    #[must_use]
+    pub fn inventory(&self, kind: &Kind) -> &Inventory {
+        self.inventories.get(kind).unwrap_or(&Inventory::Listing)
+    }
+
+    /// What is known of all kinds.
+    #[must_use]
+    pub fn inventories(&self) -> &BTreeMap<Kind, Inventory> {
+        &self.inventories
+    }
+
+    /// Whether every kind is known.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.inventories.values().all(|inventory| *inventory == Inventory::Complete)
+    }
+
+    /// A kind can't be listed.
+    pub fn broken(&mut self, kind: &Kind, fault: InventoryFault) {
+        self.relisting.remove(kind);
+        self.inventories.insert(kind.clone(), Inventory::Unknown(fault));
+    }
+
+    /// A fresh list of a kind starts.
+    pub fn relist(&mut self, kind: &Kind) {
+        self.relisting.insert(kind.clone(), BTreeSet::new());
+    }
+
+    /// The fresh list is complete: gives the workloads that vanished.
+    pub fn complete(&mut self, kind: &Kind) -> Vec<Workload> {
+        self.inventories.insert(kind.clone(), Inventory::Complete);
+        let Some(named) = self.relisting.remove(kind) else { return Vec::new() };
+        let gone: Vec<WorkloadId> =
+            self.workloads.keys().filter(|id| id.kind == *kind && !named.contains(*id)).cloned().collect();
+        gone.iter().filter_map(|id| self.remove(id)).collect()
+    }
+
+    /// A workload was delivered, by a watch or by a read; an older version than the known one says nothing.
+    pub fn apply(&mut self, workload: Workload) -> Applied {
+        if let Some(named) = self.relisting.get_mut(&workload.id.kind) {
+            named.insert(workload.id.clone());
+        }
+        let before = self.workloads.get(&workload.id);
+        let applied = match before {
+            None => Applied::New(None),
+            Some(known) if known.uid != workload.uid => Applied::New(Some(known.uid)),
+            Some(known) if known.version >= workload.version => return Applied::Same,
+            Some(known) => difference(known, &workload),
+        };
+        if !matches!(applied, Applied::Same | Applied::Changed { consumption: false }) {
+            self.reindex(&workload);
+        }
+        self.workloads.insert(workload.id.clone(), workload);
+        applied
+    }
+
+    /// A workload is gone.
+    pub fn remove(&mut self, id: &WorkloadId) -> Option<Workload> {
+        let workload = self.workloads.remove(id)?;
+        self.unindex(&workload);
+        Some(workload)
+    }
+
+    fn reindex(&mut self, workload: &Workload) {
+        if let Some(known) = self.workloads.get(&workload.id).cloned() {
+            self.unindex(&known);
+        }
+        for reference in workload.references.iter() {
+            let secret =
+                SecretId { namespace: workload.id.namespace.clone(), name: reference.secret.clone() };
+            self.by_secret.entry(secret).or_default().insert(workload.id.clone());
+        }
+    }
+
+    fn unindex(&mut self, workload: &Workload) {
+        for reference in workload.references.iter() {
+            let secret =
+                SecretId { namespace: workload.id.namespace.clone(), name: reference.secret.clone() };
+            if let Some(consumers) = self.by_secret.get_mut(&secret) {
+                consumers.remove(&workload.id);
+                if consumers.is_empty() {
+                    self.by_secret.remove(&secret);
+                }
+            }
+        }
+    }
+
+    /// What is known of Namespaces.
+    #[must_use]
+    pub fn namespace_inventory(&self) -> &Inventory {
+        &self.namespace_inventory
+    }
+
+    /// Namespaces can't be listed.
+    pub fn namespaces_broken(&mut self, fault: InventoryFault) {
+        self.relisted_namespaces = None;
+        self.namespace_inventory = Inventory::Unknown(fault);
+    }
+
+    /// A fresh list of Namespaces starts.
+    pub fn relist_namespaces(&mut self) {
+        self.relisted_namespaces = Some(BTreeSet::new());
+    }
+
+    /// The fresh list of Namespaces is complete: gives those that vanished.
+    pub fn namespaces_complete(&mut self) -> Vec<Namespace> {
+        self.namespace_inventory = Inventory::Complete;
+        let Some(named) = self.relisted_namespaces.take() else { return Vec::new() };
+        let gone: Vec<Namespace> =
+            self.namespaces.keys().filter(|name| !named.contains(*name)).cloned().collect();
+        gone.iter().for_each(|name| {
+            self.namespaces.remove(name);
+        });
+        gone
+    }
+
+    /// A Namespace was delivered. Whether something of it changed that matters.
+    pub fn apply_namespace(&mut self, facts: NamespaceFacts) -> bool {
+        if let Some(named) = &mut self.relisted_namespaces {
+            named.insert(facts.name.clone());
+        }
+        let before = self.namespaces.get(&facts.name);
+        let changed =
+            before.is_none_or(|known| known.rollout != facts.rollout || known.paused != facts.paused);
+        self.namespaces.insert(facts.name.clone(), facts);
+        changed
+    }
+
+    /// A Namespace is gone.
+    pub fn remove_namespace(&mut self, name: &Namespace) {
+        self.namespaces.remove(name);
+    }
+
+    /// A Namespace.
+    #[must_use]
+    pub fn namespace(&self, name: &str) -> Option<&NamespaceFacts> {
+        self.namespaces.get(name)
+    }
+
+    /// What a Namespace's annotation says.
+    #[must_use]
+    pub fn namespace_mode(&self, name: &str) -> Option<Mode> {
+        policy::rollout(self.namespaces.get(name)?.rollout.as_deref()).0
+    }
+}
+
+fn difference(known: &Workload, new: &Workload) -> Applied {
+    let consumption = known.references != new.references || known.policy != new.policy;
+    let rest = known.template != new.template
+        || known.stamp != new.stamp
+        || known.rollout != new.rollout
+        || known.deleting != new.deleting;
+    if consumption || rest { Applied::Changed { consumption } } else { Applied::Same }
+}

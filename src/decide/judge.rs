@@ -1,0 +1,190 @@
+//! Which of a workload's live pods are stale.
+
+use std::collections::BTreeSet;
+
+use super::{
+    PodFacts,
+    births::{Birth, Births, Holds},
+};
+use crate::{
+    catalog::reference::{Containers, Reference},
+    facts::{Name, Time, Version},
+    ledger::{History, Marks, Versions},
+    rollout::Stamp,
+};
+
+/// One consumed value: a part of a Secret that a reference names.
+#[derive(Clone, Copy, Debug)]
+pub struct Consumed<'a> {
+    /// The reference.
+    pub reference: &'a Reference,
+    /// The value's history.
+    pub history: &'a History,
+    /// Nothing after this version counts; none if everything does.
+    pub upto: Option<Version>,
+}
+
+/// What a pod's births are held against.
+#[derive(Clone, Copy, Debug)]
+pub struct Bench<'a> {
+    /// What the workload consumes, in references that roll it.
+    pub consumed: &'a [Consumed<'a>],
+    /// What it consumes of Secrets whose annotation says report.
+    pub reported: &'a [Consumed<'a>],
+    /// How births are compared.
+    pub births: Births<'a>,
+    /// The workload's marks: which stamps are this ledger's own.
+    pub marks: Option<&'a Marks>,
+    /// When the ledger was made.
+    pub made: Time,
+}
+
+/// What is known of a workload's live pods.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Verdict {
+    /// Live pods.
+    pub live: usize,
+    /// Pods that hold an old value, by name.
+    pub stale: Vec<Name>,
+    /// Pods of the installed base that are probably stale.
+    pub first_sight: Vec<Name>,
+    /// Pods that hold an old value only of Secrets whose annotation says report.
+    pub reported: Vec<Name>,
+    /// Pods of which a consuming container hasn't started.
+    pub undecided: usize,
+}
+
+impl Verdict {
+    /// Whether it proves that no live pod is stale.
+    #[must_use]
+    pub fn is_clean(&self) -> bool {
+        self.stale.is_empty()
+            && self.first_sight.is_empty()
+            && self.reported.is_empty()
+            && self.undecided == 0
+    }
+}
+
+/// The verdict, or the exact lists that have to be read first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Judgement {
+    /// All pods are judged.
+    Verdict(Verdict),
+    /// These versions' lists are needed.
+    Ask(BTreeSet<Version>),
+}
+
+/// What one pod is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PodIs {
+    Fresh,
+    Stale,
+    FirstSight,
+    Reported,
+    Undecided,
+}
+
+/// Judges a workload's pods. Pods that ended or are being deleted don't count.
+pub fn judge<'a>(pods: impl IntoIterator<Item = &'a PodFacts>, bench: &Bench<'_>) -> Judgement {
+    let mut verdict = Verdict::default();
+    let mut ask = BTreeSet::new();
+    for pod in pods.into_iter().filter(|pod| is_live(pod)) {
+        verdict.live += 1;
+        match pod_is(pod, bench) {
+            Ok(PodIs::Fresh) => {}
+            Ok(PodIs::Stale) => verdict.stale.push(pod.name.clone()),
+            Ok(PodIs::FirstSight) => verdict.first_sight.push(pod.name.clone()),
+            Ok(PodIs::Reported) => verdict.reported.push(pod.name.clone()),
+            Ok(PodIs::Undecided) => verdict.undecided += 1,
+            Err(version) => {
+                ask.insert(version);
+            }
+        }
+    }
+    if ask.is_empty() { Judgement::Verdict(verdict) } else { Judgement::Ask(ask) }
+}
+
+/// Whether a pod counts: it hasn't ended and isn't being deleted.
+#[must_use]
+pub fn is_live(pod: &PodFacts) -> bool {
+    !pod.ended && !pod.deleting
+}
+
+fn pod_is(pod: &PodFacts, bench: &Bench<'_>) -> Result<PodIs, Version> {
+    let is = consumes(pod, bench, bench.consumed)?;
+    if is == PodIs::Stale {
+        return Ok(is);
+    }
+    Ok(match consumes(pod, bench, bench.reported)? {
+        PodIs::Stale | PodIs::FirstSight => worse(is, PodIs::Reported),
+        other => worse(is, other),
+    })
+}
+
+/// What a pod is by some of what it consumes.
+fn consumes(pod: &PodFacts, bench: &Bench<'_>, some: &[Consumed<'_>]) -> Result<PodIs, Version> {
+    let mut is = PodIs::Fresh;
+    let mut ask = None;
+    for consumed in some {
+        if !has_started(pod, &consumed.reference.containers) {
+            is = worse(is, PodIs::Undecided);
+            continue;
+        }
+        let birth = Birth {
+            uid: pod.uid,
+            born: pod.born,
+            stamped: trusted(pod, &consumed.reference.secret, bench.marks),
+        };
+        match bench.births.holds(&birth, consumed.history, !consumed.reference.optional, consumed.upto) {
+            Holds::Current => {}
+            Holds::Other => return Ok(PodIs::Stale),
+            Holds::FirstSight if pod.born < bench.made => is = worse(is, PodIs::FirstSight),
+            Holds::FirstSight => return Ok(PodIs::Stale),
+            Holds::Ask(version) => ask = Some(version),
+        }
+    }
+    ask.map_or(Ok(is), Err)
+}
+
+/// Undecided outweighs a probable staleness: it is looked at again.
+fn worse(a: PodIs, b: PodIs) -> PodIs {
+    let rank = |is: &PodIs| match is {
+        PodIs::Fresh => 0,
+        PodIs::Reported => 1,
+        PodIs::FirstSight => 2,
+        PodIs::Undecided => 3,
+        PodIs::Stale => 4,
+    };
+    if rank(&b) > rank(&a) { b } else { a }
+}
+
+fn has_started(pod: &PodFacts, containers: &Containers) -> bool {
+    match containers {
+        Containers::All => pod.not_started.is_empty(),
+        Containers::Named(names) => !names.iter().any(|name| pod.not_started.contains(name)),
+    }
+}
+
+/// The version of a Secret that a pod's stamp names, if this ledger wrote that stamp on the workload: anybody
+/// can write anything into a template, and manifests travel between clusters.
+fn trusted(pod: &PodFacts, secret: &str, marks: Option<&Marks>) -> Option<Version> {
+    let (text, marks) = (pod.stamp.as_deref()?, marks?);
+    if let Some(stamp) = Stamp::parse(text) {
+        let version = stamp.get(secret)?;
+        return marks.has_stamped(secret, version).then_some(version);
+    }
+    let attempt = marks.attempt.as_ref()?;
+    let whole: Stamp = attempt.versions.clone().into_iter().collect();
+    whole.matches(text).then(|| attempt.versions.get(secret).copied()).flatten()
+}
+
+/// The newest version of each consumed Secret: what a stamp names.
+#[must_use]
+pub fn versions(consumed: &[Consumed<'_>]) -> Versions {
+    let mut versions = Versions::new();
+    for one in consumed {
+        let newest = versions.entry(one.reference.secret.clone()).or_default();
+        *newest = one.history.version().max(*newest);
+    }
+    versions
+}

@@ -1,0 +1,174 @@
+//! What a workload consumes, with the histories of it.
+
+use super::{Engine, Outside};
+use crate::{
+    catalog::{
+        Workload,
+        policy::{self, Mode, Source},
+        reference::{Keys, Reference, Rolls},
+    },
+    decide::{Consumed, Missing, ReportOnly},
+    facts::{SecretId, WorkloadId},
+    ledger::{Entry, Full, History, Part, Since, Urgency, Value, Versions},
+};
+
+/// What a workload consumes in references that roll it.
+#[derive(Default)]
+pub(super) struct Consumption<'a> {
+    /// Of Secrets whose changes roll.
+    pub(super) rolling: Vec<Consumed<'a>>,
+    /// Of Secrets whose annotation says report.
+    pub(super) reported: Vec<Consumed<'a>>,
+    /// What is missing that its pods require.
+    pub(super) missing: Option<Missing>,
+    /// Whether all it consumes is of Secrets whose annotation says off.
+    pub(super) all_off: bool,
+    /// Something of it has no history yet.
+    pub(super) untracked: bool,
+}
+
+/// The parts of a Secret that a reference consumes.
+pub(super) fn parts(reference: &Reference) -> Vec<Part> {
+    match &reference.keys {
+        Keys::All => vec![Part::All],
+        Keys::Named(keys) => keys.iter().cloned().map(Part::Key).collect(),
+    }
+}
+
+/// The references that roll their workload.
+pub(super) fn rolling(workload: &Workload) -> impl Iterator<Item = &Reference> {
+    workload.references.iter().filter(|reference| reference.rolls == Rolls::Yes)
+}
+
+impl Engine {
+    pub(super) fn secret_id(workload: &Workload, reference: &Reference) -> SecretId {
+        SecretId { namespace: workload.id.namespace.clone(), name: reference.secret.clone() }
+    }
+
+    pub(super) fn consumption<'a>(&'a self, workload: &'a Workload) -> Consumption<'a> {
+        let mut consumption = Consumption { all_off: true, ..Consumption::default() };
+        for reference in rolling(workload) {
+            let secret = Self::secret_id(workload, reference);
+            let mode = self.secret_mode(&secret);
+            if mode == Some(Mode::Off) {
+                continue;
+            }
+            consumption.all_off = false;
+            if self.outside.get(&secret) == Some(&Outside::There) {
+                continue;
+            }
+            let into =
+                if mode == Some(Mode::Report) { &mut consumption.reported } else { &mut consumption.rolling };
+            for part in parts(reference) {
+                match self.book.secret(&secret).and_then(|record| record.history(&part)) {
+                    None => consumption.untracked = true,
+                    Some(history) => {
+                        let absent = history.last().value == Value::Absent;
+                        if absent && !reference.optional && consumption.missing.is_none() {
+                            consumption.missing = Some(self.missing(&secret, &part));
+                        }
+                        into.push(Consumed { reference, history, upto: None });
+                    }
+                }
+            }
+        }
+        consumption
+    }
+
+    fn missing(&self, secret: &SecretId, part: &Part) -> Missing {
+        let there = self.sightings.get(secret).is_some_and(|sighting| sighting.present);
+        let key = match part {
+            Part::Key(key) if there => Some(key.clone()),
+            Part::Key(_) | Part::All => None,
+        };
+        Missing { secret: secret.name.clone(), key }
+    }
+
+    pub(super) fn secret_mode(&self, secret: &SecretId) -> Option<Mode> {
+        policy::rollout(self.sightings.get(secret)?.annotations.rollout.as_deref()).0
+    }
+
+    /// The workload's mode, whatever its Secrets say, and why if it is report.
+    pub(super) fn mode(&self, workload: &Workload) -> (Mode, ReportOnly) {
+        let namespace = self.catalog.namespace_mode(&workload.id.namespace);
+        let (mode, source) =
+            policy::effective(&workload.policy, None, namespace, self.config.default_rollout);
+        let too_many = workload.reference_count > crate::catalog::references::MAX_REFERENCES;
+        let full = self.full.contains(&workload.id.namespace);
+        match (mode, source) {
+            (Mode::Auto, _) if full => (Mode::Report, ReportOnly::TooMany),
+            (Mode::Report, _) if too_many => (Mode::Report, ReportOnly::TooMany),
+            (mode, Source::Problem) => (mode, ReportOnly::InvalidAnnotation),
+            (mode, Source::Workload | Source::Secret | Source::Namespace | Source::Default) => {
+                (mode, ReportOnly::Policy)
+            }
+        }
+    }
+
+    /// Begins the histories of what a workload consumes and nobody did before.
+    pub(super) fn track(&mut self, id: &WorkloadId) {
+        if !self.united {
+            return;
+        }
+        let Some(workload) = self.catalog.get(id) else { return };
+        let mut wanted: Vec<(SecretId, Part)> = Vec::new();
+        for reference in rolling(workload) {
+            let secret = Self::secret_id(workload, reference);
+            for part in parts(reference) {
+                let known = self.book.secret(&secret).is_some_and(|record| record.history(&part).is_some());
+                if !known {
+                    wanted.push((secret.clone(), part));
+                }
+            }
+        }
+        for (secret, part) in wanted {
+            if let Err(Full) = self.begin_history(&secret, &part)
+                && self.full.insert(secret.namespace.clone())
+            {
+                self.notice(
+                    true,
+                    format!(
+                        "the ledger of namespace {} is full: the rest of it is reported only",
+                        secret.namespace
+                    ),
+                );
+            }
+        }
+    }
+
+    fn begin_history(&mut self, secret: &SecretId, part: &Part) -> Result<(), Full> {
+        let history = match self.sightings.get(secret) {
+            Some(sighting) => sighting.history(part),
+            None => History::new(Entry { value: Value::Absent, since: Since::Beginning }),
+        };
+        let edit = self.edit(Urgency::Soon);
+        self.book.edit_secret(secret, edit, |record| {
+            record.unused = None;
+            record.begin(part, history);
+        })?;
+        Ok(())
+    }
+
+    /// The versions that a workload would be stamped with now.
+    pub(super) fn versions(&self, workload: &Workload) -> Versions {
+        let consumption = self.consumption(workload);
+        let mut versions = crate::decide::versions(&consumption.rolling);
+        versions.extend(crate::decide::versions(&consumption.reported));
+        // What stood since the beginning was never seen to change: nothing is named by it.
+        versions.retain(|_, version| version.0 > 0);
+        versions
+    }
+
+    /// Whether something that a workload consumes changed after it was last proven clean.
+    pub(super) fn is_candidate(&self, workload: &Workload) -> bool {
+        let consumption = self.consumption(workload);
+        if consumption.untracked {
+            return true;
+        }
+        let clean = self.book.marks(&workload.id.namespace, workload.uid).map(|marks| &marks.clean);
+        consumption.rolling.iter().chain(&consumption.reported).any(|consumed| {
+            let proven = clean.and_then(|clean| clean.get(&consumed.reference.secret));
+            proven.is_none_or(|proven| consumed.history.version() > *proven)
+        })
+    }
+}

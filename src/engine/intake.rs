@@ -1,0 +1,267 @@
+//! Takes in what the watches deliver.
+
+use super::{Engine, Fault, InventoryFault, Outside, Pending, Stage, Trigger, Watched};
+use crate::{
+    catalog::{Applied, Inventory, SecretFacts, Workload, namespace::NamespaceFacts},
+    facts::{Kind, Namespace, SecretId, Version, WorkloadId},
+    ledger::{Digest, Moment, Part, Sight, Urgency, Value},
+    record::{Effect, Record},
+};
+
+impl Engine {
+    pub(super) fn take_secrets(&mut self, watched: Watched<SecretFacts, SecretId>) {
+        match watched {
+            Watched::Broken(fault) => {
+                self.sightings.broken();
+                self.secrets_fault = Some(fault);
+            }
+            Watched::Relist => self.sightings.relist(),
+            Watched::Apply(facts) => self.secret_applied(facts),
+            Watched::Delete(id, version) => {
+                let moment = self.sightings.delete(&id, version, self.now.server);
+                self.outside.remove(&id);
+                self.secret_moved(&id, moment);
+            }
+            Watched::Complete(version) => self.secrets_complete(version),
+            Watched::Progress(version) => self.sightings.progress(version, self.now.server),
+        }
+    }
+
+    fn secret_applied(&mut self, facts: SecretFacts) {
+        let facts = self.as_triggered(facts);
+        let known = self.sightings.get(&facts.id).filter(|known| known.present);
+        let annotations_changed = known.is_none_or(|known| known.annotations != facts.annotations);
+        let is_news = known.is_some_and(|known| known.version != facts.version);
+        let id = facts.id.clone();
+        let moment = self.sightings.apply(&facts, self.now.server);
+        self.outside.remove(&id);
+        let moved = self.secret_moved(&id, moment);
+        if !moved && is_news {
+            self.record(Record::SecretChange { secret: id.clone(), effect: Effect::Unchanged });
+        }
+        if annotations_changed && self.united && self.catalog.is_referenced(&id) {
+            self.tell_secret_problem(&id);
+            self.look_at_consumers(&id);
+        }
+    }
+
+    /// With `--trigger resource-version` each version is a value of its own.
+    fn as_triggered(&self, mut facts: SecretFacts) -> SecretFacts {
+        if self.config.trigger == Trigger::ResourceVersion {
+            let digest = Digest(u128::from(facts.version.0));
+            facts.all = digest;
+            facts.keys.iter_mut().for_each(|key| key.digest = digest);
+        }
+        facts
+    }
+
+    /// Consumed parts learn what was seen. Whether any of them changed.
+    fn secret_moved(&mut self, id: &SecretId, moment: Moment) -> bool {
+        if !self.united {
+            return false;
+        }
+        let Some(record) = self.book.secret(id) else { return false };
+        let mut moved = Vec::new();
+        for part in record.parts() {
+            let Some(history) = record.history(&part) else { continue };
+            let sight = self.sight(id, &part, moment);
+            let mut learnt = history.clone();
+            if learnt.learn(&sight) {
+                moved.push((part, learnt));
+            }
+        }
+        if moved.is_empty() {
+            return false;
+        }
+        let parts: Vec<Part> = moved.iter().map(|(part, _)| part.clone()).collect();
+        let edit = self.edit(Urgency::Soon);
+        let _ = self.book.edit_secret(id, edit, |record| {
+            moved.into_iter().for_each(|(part, history)| record.begin(&part, history));
+        });
+        self.begin_rotation(id, &parts);
+        true
+    }
+
+    fn sight(&self, id: &SecretId, part: &Part, moment: Moment) -> Sight {
+        match self.sightings.get(id) {
+            Some(sighting) => Sight { value: sighting.value(part), written: sighting.written(part), moment },
+            None => Sight { value: Value::Absent, written: None, moment },
+        }
+    }
+
+    fn secrets_complete(&mut self, version: Version) {
+        if self.sightings.is_complete() && version < self.sightings.seen().version {
+            self.store_was_set_back(version);
+        }
+        let (vanished, moment) = self.sightings.complete(version, self.now.server);
+        let recovered = self.secrets_fault.take().is_some();
+        for id in vanished {
+            self.outside.remove(&id);
+            self.secret_moved(&id, moment);
+        }
+        self.unite();
+        if recovered && self.stage == Stage::Ready {
+            self.look_at_held();
+        }
+    }
+
+    /// The store's versions went back: etcd was restored from a backup. What was remembered of it is of another
+    /// history; the ledger's entries from above the restored version are first sight.
+    fn store_was_set_back(&mut self, version: Version) {
+        self.notice(
+            true,
+            format!("the store was set back to version {version}: what is above it is first sight"),
+        );
+        let store = crate::ledger::Point { version, time: self.now.server };
+        self.book.forget_above(store, self.now.mono);
+        self.sightings.set_back(store);
+        self.rotations.clear();
+        for look in self.looks.values_mut() {
+            look.exact.clear();
+        }
+        self.out.relist = true;
+        self.look_at_all();
+    }
+
+    pub(super) fn take_workloads(&mut self, kind: &Kind, watched: Watched<Workload, WorkloadId>) {
+        match watched {
+            Watched::Broken(fault) => self.inventory_broken(kind, fault),
+            Watched::Relist => self.catalog.relist(kind),
+            Watched::Apply(workload) => self.workload_applied(workload),
+            Watched::Delete(id, version) => {
+                if self.catalog.get(&id).is_some_and(|known| known.version <= version) {
+                    self.workload_gone(&id);
+                }
+            }
+            Watched::Complete(_) => self.kind_complete(kind),
+            Watched::Progress(_) => {}
+        }
+    }
+
+    fn inventory_broken(&mut self, kind: &Kind, fault: InventoryFault) {
+        self.tell_fault(&kind.to_string(), &fault);
+        self.catalog.broken(kind, fault);
+    }
+
+    fn kind_complete(&mut self, kind: &Kind) {
+        let was_unknown = *self.catalog.inventory(kind) != Inventory::Complete;
+        for workload in self.catalog.complete(kind) {
+            self.workload_removed(&workload);
+        }
+        if was_unknown {
+            self.faults_told.remove(&kind.to_string());
+            let ids: Vec<WorkloadId> =
+                self.catalog.workloads().filter(|w| w.id.kind == *kind).map(|w| w.id.clone()).collect();
+            for id in ids {
+                self.look_soon(&id);
+            }
+        }
+    }
+
+    /// A workload was delivered by the watch, or read.
+    pub(super) fn workload_applied(&mut self, workload: Workload) {
+        let id = workload.id.clone();
+        let before = self.catalog.get(&id).cloned();
+        match self.catalog.apply(workload) {
+            Applied::Same => return,
+            Applied::New(replaced) => {
+                if let (Some(_), Some(before)) = (replaced, &before) {
+                    self.workload_removed(before);
+                }
+                self.track(&id);
+            }
+            Applied::Changed { consumption } => {
+                if consumption {
+                    self.track(&id);
+                }
+            }
+        }
+        self.tell_problems(&id);
+        self.watch_progress(&id);
+        self.look_soon(&id);
+    }
+
+    pub(super) fn workload_gone(&mut self, id: &WorkloadId) {
+        if let Some(workload) = self.catalog.remove(id) {
+            self.workload_removed(&workload);
+        }
+    }
+
+    fn workload_removed(&mut self, workload: &Workload) {
+        let id = &workload.id;
+        self.rollout_gone(id, workload.uid);
+        self.book.drop_marks(&id.namespace, workload.uid, self.now.mono);
+        self.tasks.remove(id);
+        self.intended.remove(id);
+        self.queue.remove(id);
+        self.stale.remove(id);
+        self.first_sight.remove(id);
+        self.leave_rotations(id);
+        self.release_slot(id);
+    }
+
+    pub(super) fn take_namespaces(&mut self, watched: Watched<NamespaceFacts, Namespace>) {
+        match watched {
+            Watched::Broken(fault) => self.catalog.namespaces_broken(fault),
+            Watched::Relist => self.catalog.relist_namespaces(),
+            Watched::Apply(facts) => {
+                let name = facts.name.clone();
+                if self.catalog.apply_namespace(facts) {
+                    self.namespace_changed(&name);
+                }
+            }
+            Watched::Delete(name, _) => self.namespace_gone(&name),
+            Watched::Complete(_) => {
+                for name in self.catalog.namespaces_complete() {
+                    self.namespace_gone(&name);
+                }
+            }
+            Watched::Progress(_) => {}
+        }
+    }
+
+    fn namespace_changed(&mut self, name: &Namespace) {
+        self.tell_namespace_problem(name);
+        if *name == self.config.own_namespace {
+            self.look_at_held();
+        }
+        let ids: Vec<WorkloadId> =
+            self.catalog.in_namespace(name).map(|workload| workload.id.clone()).collect();
+        for id in ids {
+            self.look_soon(&id);
+        }
+    }
+
+    fn namespace_gone(&mut self, name: &Namespace) {
+        self.catalog.remove_namespace(name);
+    }
+
+    /// Whether a Secret that no watch delivered is there after all was asked.
+    pub(super) fn outside_read(&mut self, secret: &SecretId, result: &Result<Option<SecretFacts>, Fault>) {
+        match result {
+            // It is of a type that the watch leaves out, so it never changes as far as Uptake is concerned.
+            Ok(Some(_)) if !self.is_seen(secret) => {
+                self.outside.insert(secret.clone(), Outside::There);
+            }
+            Ok(_) => {
+                self.outside.insert(secret.clone(), Outside::Gone);
+            }
+            Err(_) => {
+                self.outside.remove(secret);
+            }
+        }
+        self.look_at_consumers(secret);
+    }
+
+    fn is_seen(&self, secret: &SecretId) -> bool {
+        self.sightings.get(secret).is_some_and(|sighting| sighting.present)
+    }
+
+    /// Asks once whether a Secret that no watch delivered is there.
+    pub(super) fn ask_outside(&mut self, secret: &SecretId) {
+        if !self.outside.contains_key(secret) {
+            self.outside.insert(secret.clone(), Outside::Asked);
+            self.call(Pending::Outside(secret.clone()), super::Call::GetSecret(secret.clone()));
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! What is done from time to time.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use super::{Call, Engine, Pending, Stage};
+use crate::{
+    catalog::Inventory,
+    facts::{Mono, Namespace, SecretId, Time, Uid},
+    ledger::{Urgency, kind_id},
+};
+
+/// How often it is written up to where Secrets were watched, so that a blind interval is known.
+pub(super) const SEEN_EVERY: Duration = Duration::from_secs(60);
+
+/// How often garbage is looked for.
+const GARBAGE_EVERY: Duration = Duration::from_secs(600);
+
+/// How long a Secret's history is kept after its last reference.
+const UNUSED_KEPT: Duration = Duration::from_secs(24 * 3600);
+
+/// How long a failed step of the start waits.
+pub(super) const RETRY: Duration = Duration::from_secs(5);
+
+impl Engine {
+    pub(super) fn next_keeping(&self) -> Option<Mono> {
+        if self.stopping {
+            return self.next_note();
+        }
+        let regular = (self.stage == Stage::Ready).then(|| self.next_seen.min(self.next_garbage));
+        [regular, self.retry_load, self.next_note()].into_iter().flatten().min()
+    }
+
+    pub(super) fn keep(&mut self) {
+        let now = self.now.mono;
+        if self.retry_load.is_some_and(|at| at <= now) {
+            self.retry_load = None;
+            match self.stage {
+                Stage::New | Stage::Loading => self.load_ledger(),
+                Stage::Probing(_) => self.book.write_head(now),
+                Stage::Ready => {}
+            }
+        }
+        if self.stage != Stage::Ready || self.stopping {
+            return;
+        }
+        if self.next_seen <= now {
+            self.next_seen = now + SEEN_EVERY;
+            self.write_seen();
+        }
+        if self.next_garbage <= now {
+            self.next_garbage = now + GARBAGE_EVERY;
+            self.collect_garbage();
+        }
+        self.look_over_first_sight();
+    }
+
+    /// Up to where every change is in the ledger: only while the watch is unbroken and nothing waits to be written.
+    fn write_seen(&mut self) {
+        if self.sightings.is_complete() && !self.sightings.is_relisting() && self.book.is_all_durable() {
+            self.book.see_until(self.sightings.seen(), self.now.mono);
+        }
+    }
+
+    /// When every workload was looked at once, what was stale before Uptake came is told.
+    fn look_over_first_sight(&mut self) {
+        let looking = self.looks.values().any(|look| !look.is_idle()) || !self.catalog.is_complete();
+        let due = self.queue.next().is_some_and(|next| next <= self.now.mono + Duration::from_secs(1));
+        if self.first_sight_told || looking || due || !self.united || self.first_sight.is_empty() {
+            return;
+        }
+        self.first_sight_told = true;
+        if self.config.first_sight == super::FirstSight::Report {
+            self.tell_first_sight();
+        }
+    }
+
+    fn collect_garbage(&mut self) {
+        let all_known =
+            self.catalog.is_complete() && self.sightings.is_complete() && self.secrets_fault.is_none();
+        if !all_known {
+            return;
+        }
+        self.sightings.forget_removed(self.now.server);
+        self.drop_gone_workloads();
+        self.drop_unused_secrets();
+        self.drop_gone_namespaces();
+    }
+
+    fn drop_gone_workloads(&mut self) {
+        let kinds: BTreeSet<String> = self.config.kinds.iter().map(kind_id).collect();
+        let live: BTreeSet<Uid> = self.catalog.workloads().map(|workload| workload.uid).collect();
+        let gone: Vec<(Namespace, Uid)> = self
+            .book
+            .workloads()
+            .filter(|(namespace, uid, marks)| {
+                self.is_in_scope(namespace) && kinds.contains(&marks.kind) && !live.contains(uid)
+            })
+            .map(|(namespace, uid, _)| (namespace.clone(), uid))
+            .collect();
+        for (namespace, uid) in gone {
+            self.book.drop_marks(&namespace, uid, self.now.mono);
+        }
+    }
+
+    fn drop_unused_secrets(&mut self) {
+        let now = self.now.server;
+        let secrets: Vec<SecretId> =
+            self.book.secrets().filter(|id| self.is_in_scope(&id.namespace)).collect();
+        for id in secrets {
+            let used = self.catalog.is_referenced(&id);
+            let since: Option<Time> = self.book.secret(&id).and_then(|record| record.unused);
+            match (used, since) {
+                (false, Some(since)) if now.since(since) >= UNUSED_KEPT => {
+                    self.book.drop_secret(&id, self.now.mono)
+                }
+                (false, None) | (true, Some(_)) => {
+                    let edit = self.edit(Urgency::WithNext);
+                    let _ = self.book.edit_secret(&id, edit, |record| record.unused = (!used).then_some(now));
+                }
+                (true, None) | (false, Some(_)) => {}
+            }
+        }
+    }
+
+    fn drop_gone_namespaces(&mut self) {
+        if *self.catalog.namespace_inventory() != Inventory::Complete || !self.config.namespaces.is_empty() {
+            return;
+        }
+        let gone: Vec<Namespace> = self
+            .book
+            .namespaces()
+            .filter(|name| self.catalog.namespace(name).is_none() && !self.is_ignored(name))
+            .cloned()
+            .collect();
+        for namespace in gone {
+            for (name, over) in self.book.drop_namespace(&namespace) {
+                self.call(Pending::DeleteLedger, Call::DeleteLedger { name, over });
+            }
+            self.looks.remove(&namespace);
+        }
+    }
+}

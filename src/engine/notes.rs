@@ -1,0 +1,480 @@
+//! Events: what is told, to whom, once.
+
+use std::time::Duration;
+
+use sha2::{Digest as _, Sha256};
+
+use super::{Call, Engine, Fault, InventoryFault, Pending, rotation::Rotation};
+use crate::{
+    catalog::policy::{self, Problem},
+    decide::{ReportOnly, Verdict},
+    facts::{Mono, Name, Namespace, SecretId, Time, Uid, WorkloadId},
+    ledger::{Attempt, Ended, Marks, Ticket, Untold, Urgency, Value, Versions},
+    record::{EventNote, ObjectRef, Reason},
+    rollout::{Outcome, Stamp},
+};
+
+/// Events older than this aren't told any more after a crash: the API server keeps Events for an hour by default,
+/// so the same Event could have been told, and forgotten.
+const TELL_WITHIN: Duration = Duration::from_secs(3000);
+
+/// How long an Event that couldn't be written waits.
+const RETRY: Duration = Duration::from_secs(10);
+
+/// An Event that waits to be written.
+#[derive(Debug)]
+pub(super) struct Telling {
+    /// What has to be durable first.
+    ticket: Option<Ticket>,
+    /// Not before.
+    at: Mono,
+    told: Told,
+}
+
+/// An Event and where it is noted that it was told.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Told {
+    note: EventNote,
+    of: Option<(Namespace, Uid, u32, Untold)>,
+}
+
+impl Engine {
+    pub(super) fn pump_notes(&mut self) {
+        let now = self.now.mono;
+        let waiting = std::mem::take(&mut self.telling);
+        for telling in waiting {
+            let durable = telling.ticket.as_ref().is_none_or(|ticket| self.book.is_durable(ticket));
+            if durable && telling.at <= now {
+                let note = telling.told.note.clone();
+                self.call(Pending::Note(telling.told), Call::Note(Box::new(note)));
+            } else {
+                self.telling.push(telling);
+            }
+        }
+    }
+
+    pub(super) fn next_note(&self) -> Option<Mono> {
+        let open = self
+            .telling
+            .iter()
+            .filter(|t| t.ticket.as_ref().is_none_or(|ticket| self.book.is_durable(ticket)));
+        open.map(|telling| telling.at).min()
+    }
+
+    pub(super) fn note_written(&mut self, told: &Told, result: &Result<(), Fault>) {
+        match result {
+            // No rights, no namespace any more, or unfit: told to nobody, and not tried for ever.
+            Ok(())
+            | Err(
+                Fault::Conflict | Fault::NotFound | Fault::Forbidden(_) | Fault::Refused(_) | Fault::Expired,
+            ) => {
+                if let Some((namespace, uid, number, which)) = &told.of {
+                    self.mark_told(namespace, *uid, *number, *which);
+                }
+                if let Err(fault @ (Fault::Forbidden(_) | Fault::Refused(_))) = result {
+                    self.notice(true, format!("an Event can't be written ({}): {fault}", told.note.reason));
+                }
+            }
+            Err(Fault::Throttled | Fault::Unknown(_)) => {
+                self.telling.push(Telling { ticket: None, at: self.now.mono + RETRY, told: told.clone() });
+            }
+        }
+    }
+
+    fn mark_told(&mut self, namespace: &Namespace, uid: Uid, number: u32, which: Untold) {
+        let open = self.book.marks(namespace, uid).and_then(|marks| marks.attempt.as_ref());
+        if !open.is_some_and(|attempt| attempt.number == number && attempt.untold.contains(&which)) {
+            return;
+        }
+        let edit = self.edit(Urgency::WithNext);
+        let _ = self.book.edit_marks(namespace, uid, edit, Marks::default, |marks| {
+            if let Some(attempt) = &mut marks.attempt {
+                attempt.untold.retain(|untold| *untold != which);
+            }
+        });
+    }
+
+    /// After a crash: Events of rollouts that were not acknowledged are told again, under the same names.
+    pub(super) fn tell_untold(&mut self) {
+        let open: Vec<(WorkloadId, Uid, Attempt)> = self
+            .catalog
+            .workloads()
+            .filter_map(|workload| {
+                let attempt = self.book.marks(&workload.id.namespace, workload.uid)?.attempt.clone()?;
+                (!attempt.untold.is_empty()).then(|| (workload.id.clone(), workload.uid, attempt))
+            })
+            .collect();
+        for (id, uid, attempt) in open {
+            for which in &attempt.untold {
+                let at = attempt.ended.as_ref().map_or(attempt.at, |ended| ended.at);
+                if self.now.server.since(at) > TELL_WITHIN {
+                    self.mark_told(&id.namespace, uid, attempt.number, *which);
+                    continue;
+                }
+                match (which, &attempt.ended) {
+                    (Untold::Started, _) => self.tell_started(&id, &attempt),
+                    (Untold::Ended, Some(ended)) => self.tell_ended(&id, &attempt, &ended.clone(), None),
+                    (Untold::Ended, None) => {}
+                }
+            }
+        }
+    }
+
+    pub(super) fn tell_started(&mut self, id: &WorkloadId, attempt: &Attempt) {
+        let Some(uid) = self.uid(id) else { return };
+        if self.is_summarised(id) {
+            self.mark_told(&id.namespace, uid, attempt.number, Untold::Started);
+            return;
+        }
+        let because = self.because(id, &attempt.versions);
+        let note = format!("{because}: {} stale, rolling", counted(attempt.stale, "pod is", "pods are"));
+        self.tell_attempt(id, uid, attempt, Untold::Started, Reason::RolloutStarted, note, None);
+    }
+
+    pub(super) fn tell_ended(
+        &mut self,
+        id: &WorkloadId,
+        attempt: &Attempt,
+        ended: &Ended,
+        ticket: Option<Ticket>,
+    ) {
+        let Some(uid) = self.uid(id) else { return };
+        let stamp: Stamp = attempt.versions.clone().into_iter().collect();
+        let took = humantime::format_duration(Duration::from_secs(attempt.took(ended.at).as_secs()));
+        let still = counted(ended.stale, "pod is", "pods are");
+        let (reason, note) = match &ended.outcome {
+            Outcome::Completed if self.is_summarised(id) => {
+                self.mark_told(&id.namespace, uid, attempt.number, Untold::Ended);
+                return;
+            }
+            Outcome::Completed if ended.late => (
+                Reason::RolloutCompleted,
+                format!("Completed late for {stamp}: no live pod is stale any more"),
+            ),
+            Outcome::Completed => (
+                Reason::RolloutCompleted,
+                format!(
+                    "Rolled for {stamp} in {took}: no live pod is stale, {} before",
+                    counted(attempt.stale, "was", "were")
+                ),
+            ),
+            Outcome::Failed(why) => {
+                (Reason::RolloutFailed, format!("Rollout for {stamp} failed: {why}; {still} still stale"))
+            }
+            Outcome::Blocked(by) => {
+                (Reason::RolloutBlocked, format!("Rollout for {stamp} is blocked: {by}; {still} still stale"))
+            }
+            Outcome::Superseded => (
+                Reason::RolloutSuperseded,
+                format!("The template was changed again during the rollout for {stamp}"),
+            ),
+            Outcome::Refused(words) => (
+                Reason::RolloutRefused,
+                format!("The API server refused to roll it for {stamp}: {words}; {still} stale"),
+            ),
+            Outcome::Gone => return,
+        };
+        self.tell_attempt(id, uid, attempt, Untold::Ended, reason, note, ticket);
+    }
+
+    #[allow(clippy::too_many_arguments)] // What an Event of an attempt consists of; it has two callers.
+    fn tell_attempt(
+        &mut self,
+        id: &WorkloadId,
+        uid: Uid,
+        attempt: &Attempt,
+        which: Untold,
+        reason: Reason,
+        note: String,
+        ticket: Option<Ticket>,
+    ) {
+        let secret = newest(&attempt.versions);
+        let note = EventNote {
+            name: event_name(&id.name, &[&uid.to_string(), &attempt.number.to_string(), reason.as_str()]),
+            regarding: ObjectRef::workload(id, uid),
+            related: secret.as_ref().map(|name| self.secret_ref(&id.namespace, name)),
+            reason,
+            note,
+            at: self.now.server,
+            secret,
+        };
+        let of = Some((id.namespace.clone(), uid, attempt.number, which));
+        self.telling.push(Telling { ticket, at: self.now.mono, told: Told { note, of } });
+    }
+
+    fn tell_once(&mut self, note: EventNote) {
+        self.telling.push(Telling { ticket: None, at: self.now.mono, told: Told { note, of: None } });
+    }
+
+    fn secret_ref(&self, namespace: &Namespace, name: &Name) -> ObjectRef {
+        let id = SecretId { namespace: namespace.clone(), name: name.clone() };
+        let uid = self.sightings.get(&id).map(|sighting| sighting.uid);
+        ObjectRef::secret(&id, uid)
+    }
+
+    /// Why a workload is rolled, in words.
+    fn because(&self, id: &WorkloadId, versions: &Versions) -> String {
+        let Some(secret) = newest(versions) else { return "Data that it consumes changed".to_owned() };
+        let secret_id = SecretId { namespace: id.namespace.clone(), name: secret.clone() };
+        let keys = self.rotations.get(&secret_id).map(keys_text).unwrap_or_default();
+        let version = versions.get(&secret).copied().unwrap_or_default();
+        format!("Secret {secret} changed{keys} (version {version})")
+    }
+
+    pub(super) fn tell_nothing(&mut self, id: &SecretId) {
+        let Some(rotation) = self.rotations.get(id) else { return };
+        let consumers = counted(rotation.nothing, "consumer has", "consumers have");
+        let note = format!(
+            "Nothing to do for version {}{}: {consumers} no stale pod",
+            rotation.version,
+            keys_text(rotation)
+        );
+        let version = rotation.version.to_string();
+        self.tell_of_secret(id, Reason::NothingToDo, &version, note);
+    }
+
+    pub(super) fn tell_rotation(&mut self, id: &SecretId) {
+        let Some(rotation) = self.rotations.get(id) else { return };
+        if rotation.consumers <= super::rotation::MANY {
+            return;
+        }
+        let Rotation { version, rolled, completed, failed, nothing, .. } = rotation;
+        let note = format!(
+            "Version {version}: {rolled} consumers rolled, {completed} completed, {failed} not; {nothing} had no stale pod"
+        );
+        let version = version.to_string();
+        self.tell_of_secret(id, Reason::ConsumersRolled, &version, note);
+    }
+
+    fn tell_of_secret(&mut self, id: &SecretId, reason: Reason, what: &str, note: String) {
+        let regarding = self.secret_ref(&id.namespace, &id.name);
+        let uid = regarding.uid.map(|uid| uid.to_string()).unwrap_or_default();
+        self.tell_once(EventNote {
+            name: event_name(&id.name, &[&uid, what, reason.as_str()]),
+            regarding,
+            related: None,
+            reason,
+            note,
+            at: self.now.server,
+            secret: Some(id.name.clone()),
+        });
+    }
+
+    pub(super) fn tell_too_fast(&mut self, id: &WorkloadId) {
+        let Some(uid) = self.uid(id) else { return };
+        let Some(attempt) = self.book.marks(&id.namespace, uid).and_then(|marks| marks.attempt.clone())
+        else {
+            return;
+        };
+        let settle = self.tasks.get(id).map(|task| task.settle.grown(self.config.settle)).unwrap_or_default();
+        let note = format!(
+            "What it consumes changes faster than it can be rolled: from now on it waits until it has been quiet for {}",
+            humantime::format_duration(settle)
+        );
+        let secret = newest(&attempt.versions);
+        self.tell_of_workload(id, uid, Reason::ChangesTooFast, &attempt.number.to_string(), note, secret);
+    }
+
+    fn tell_of_workload(
+        &mut self,
+        id: &WorkloadId,
+        uid: Uid,
+        reason: Reason,
+        what: &str,
+        note: String,
+        secret: Option<Name>,
+    ) {
+        self.tell_once(EventNote {
+            name: event_name(&id.name, &[&uid.to_string(), what, reason.as_str()]),
+            regarding: ObjectRef::workload(id, uid),
+            related: secret.as_ref().map(|name| self.secret_ref(&id.namespace, name)),
+            reason,
+            note,
+            at: self.now.server,
+            secret,
+        });
+    }
+
+    /// Says something of a workload that isn't a rollout's, unless it was the last thing said of it.
+    fn say(&mut self, id: &WorkloadId, reason: Reason, what: &str, note: String, secret: Option<Name>) {
+        let Some(uid) = self.uid(id) else { return };
+        let said = format!("{reason} {what}");
+        if self.book.marks(&id.namespace, uid).and_then(|marks| marks.said.as_ref()) == Some(&said) {
+            return;
+        }
+        let edit = self.edit(Urgency::Soon);
+        let new = || Marks::new(&id.kind, id.name.clone());
+        let _ = self.book.edit_marks(&id.namespace, uid, edit, new, |marks| marks.said = Some(said));
+        self.tell_of_workload(id, uid, reason, what, note, secret);
+    }
+
+    pub(super) fn tell_missing(&mut self, id: &WorkloadId, secret: &Name, key: Option<&Name>) {
+        let secret_id = SecretId { namespace: id.namespace.clone(), name: secret.clone() };
+        let Some(record) = self.book.secret(&secret_id) else { return };
+        // A Secret that never was there is a workload that waits for its first start, as Kubernetes itself says.
+        let was_there = record
+            .parts()
+            .filter_map(|part| record.history(&part))
+            .any(|history| history.entries().iter().any(|entry| matches!(entry.value, Value::Present(_))));
+        if !was_there {
+            return;
+        }
+        let what =
+            key.map_or_else(|| format!("Secret {secret}"), |key| format!("key {key} of Secret {secret}"));
+        let note = format!(
+            "Its pods require {what}, which is missing: new pods would not start, so it isn't rolled until that is back"
+        );
+        let version = record
+            .parts()
+            .filter_map(|part| record.history(&part))
+            .map(crate::ledger::History::version)
+            .max();
+        let version = version.unwrap_or_default();
+        self.say(id, Reason::RolloutHeld, &format!("missing {what} {version}"), note, Some(secret.clone()));
+    }
+
+    pub(super) fn tell_report(&mut self, id: &WorkloadId, why: ReportOnly, verdict: &Verdict) {
+        let Some(workload) = self.catalog.get(id) else { return };
+        let versions = self.versions(workload);
+        let stamp: Stamp = versions.clone().into_iter().collect();
+        let because = match why {
+            ReportOnly::Policy => "policy says report",
+            ReportOnly::InvalidAnnotation => "an annotation of it can't be understood",
+            ReportOnly::TooMany => "it has more references, or its namespace more records, than are kept",
+            // These are told of otherwise: in one Event for the cluster, and as the rollout's outcome.
+            ReportOnly::FirstSight | ReportOnly::Attempted => return,
+        };
+        let stale = verdict.stale.len() + verdict.first_sight.len() + verdict.reported.len();
+        let note = format!(
+            "Would be rolled for {stamp}: {} stale, and {because}",
+            counted(stale, "pod is", "pods are")
+        );
+        self.say(id, Reason::WouldRoll, &format!("{because} {stamp}"), note, newest(&versions));
+    }
+
+    pub(super) fn tell_problems(&mut self, id: &WorkloadId) {
+        let Some(workload) = self.catalog.get(id) else { return };
+        let (uid, problems) = (workload.uid, workload.policy.problems.clone());
+        for Problem { of, message } in problems {
+            let note = format!("{of}: {message}. It is reported only, until that is mended");
+            let name = event_name(&id.name, &[&uid.to_string(), &note]);
+            if self.problems_told.insert(name) {
+                self.tell_of_workload(id, uid, Reason::InvalidAnnotation, &note.clone(), note, None);
+            }
+        }
+    }
+
+    pub(super) fn tell_secret_problem(&mut self, id: &SecretId) {
+        let Some(sighting) = self.sightings.get(id) else { return };
+        let (_, problem) = policy::rollout(sighting.annotations.rollout.as_deref());
+        if let Some(Problem { of, message }) = problem {
+            let note = format!("{of}: {message}. Its consumers are reported only, until that is mended");
+            if self.problems_told.insert(event_name(&id.name, &[&note])) {
+                self.tell_of_secret(id, Reason::InvalidAnnotation, &note.clone(), note);
+            }
+        }
+    }
+
+    pub(super) fn tell_namespace_problem(&mut self, name: &Namespace) {
+        let Some(facts) = self.catalog.namespace(name) else { return };
+        let (_, problem) = policy::rollout(facts.rollout.as_deref());
+        let paused = (*name == self.config.own_namespace)
+            .then(|| facts.paused.as_deref().and_then(|text| policy::paused(text).err()))
+            .flatten();
+        let uid = facts.uid;
+        for Problem { of, message } in problem.into_iter().chain(paused) {
+            let note = format!("{of}: {message}");
+            let event = event_name(name, &[&uid.to_string(), &note]);
+            if self.problems_told.insert(event.clone()) {
+                self.tell_once(EventNote {
+                    name: event,
+                    regarding: ObjectRef::namespace(name, Some(uid)),
+                    related: None,
+                    reason: Reason::InvalidAnnotation,
+                    note,
+                    at: self.now.server,
+                    secret: None,
+                });
+            }
+        }
+    }
+
+    /// Says once that a kind can't be watched.
+    pub(super) fn tell_fault(&mut self, what: &str, fault: &InventoryFault) {
+        if !self.faults_told.insert(what.to_owned()) {
+            return;
+        }
+        let note = format!("{what} can't be watched, nothing is decided that needs it: {fault}");
+        self.notice(true, note.clone());
+        self.tell_of_own_namespace(Reason::InventoryUnknown, what, note);
+    }
+
+    fn tell_of_own_namespace(&mut self, reason: Reason, what: &str, note: String) {
+        let own = self.config.own_namespace.clone();
+        let uid = self.config.own_namespace_uid;
+        self.tell_once(EventNote {
+            name: event_name(&own, &[&uid.to_string(), what, reason.as_str(), &self.now.server.to_string()]),
+            regarding: ObjectRef::namespace(&own, Some(uid)),
+            related: None,
+            reason,
+            note,
+            at: self.now.server,
+            secret: None,
+        });
+    }
+
+    /// Says once a ledger which pods were probably stale before Uptake was installed.
+    pub(super) fn tell_first_sight(&mut self) {
+        let pods: usize = self.first_sight.values().map(Vec::len).sum();
+        let names: Vec<String> = self.first_sight.keys().take(20).map(ToString::to_string).collect();
+        let more = self.first_sight.len().saturating_sub(names.len());
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let note = format!(
+            "{} older than their Secret's last change, so probably stale since before Uptake: {}{more}",
+            counted(pods, "pod is", "pods are"),
+            names.join(", ")
+        );
+        let own = self.config.own_namespace.clone();
+        let made: Time = self.book.made(&own).time;
+        self.tell_once(EventNote {
+            name: event_name(&own, &[&made.0.to_string(), Reason::StaleAtFirstSight.as_str()]),
+            regarding: ObjectRef::namespace(&own, Some(self.config.own_namespace_uid)),
+            related: None,
+            reason: Reason::StaleAtFirstSight,
+            note,
+            at: self.now.server,
+            secret: None,
+        });
+    }
+}
+
+/// The Secret whose version is the newest.
+fn newest(versions: &Versions) -> Option<Name> {
+    versions.iter().max_by_key(|(_, version)| **version).map(|(name, _)| name.clone())
+}
+
+fn keys_text(rotation: &Rotation) -> String {
+    let keys: Vec<&str> = rotation.keys.iter().map(|key| &**key).take(5).collect();
+    match (keys.is_empty(), rotation.keys.len() > 5) {
+        (true, _) => String::new(),
+        (false, false) => format!(", {} {}", if keys.len() == 1 { "key" } else { "keys" }, keys.join(", ")),
+        (false, true) => format!(", keys {} and {} more", keys.join(", "), rotation.keys.len() - 5),
+    }
+}
+
+fn counted(count: usize, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
+/// An Event's name: of its object's, as much as fits, and what makes it this Event.
+fn event_name(object: &str, what: &[&str]) -> String {
+    let mut hash = Sha256::new();
+    for part in what {
+        hash.update((part.len() as u64).to_be_bytes());
+        hash.update(part.as_bytes());
+    }
+    let hex: String = hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    // Names of objects are ASCII; 253 characters are allowed.
+    let object: String = object.chars().take(200).collect();
+    format!("{}.{hex}", object.trim_end_matches(['.', '-']))
+}

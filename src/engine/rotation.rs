@@ -1,0 +1,188 @@
+//! What came of one change of one Secret, over all of its consumers.
+
+use std::collections::BTreeSet;
+
+use super::{
+    Engine,
+    consumption::{parts, rolling},
+};
+use crate::{
+    decide::{Decision, Held},
+    facts::{Name, SecretId, Version, WorkloadId},
+    ledger::Part,
+    record::{Effect, Record},
+    rollout::Outcome,
+};
+
+/// From how many rolled consumers on a rotation is told in one summary on the Secret.
+pub(super) const MANY: usize = 20;
+
+/// One change and its consumers.
+#[derive(Debug, Default)]
+pub(super) struct Rotation {
+    pub(super) version: Version,
+    /// The keys that changed, as far as somebody consumes them by name.
+    pub(super) keys: BTreeSet<Name>,
+    /// Consumers of which nothing is known yet.
+    waiting: BTreeSet<WorkloadId>,
+    /// How many consumers it has in all.
+    pub(super) consumers: usize,
+    /// Consumers whose rollout runs.
+    rolling: BTreeSet<WorkloadId>,
+    pub(super) rolled: usize,
+    pub(super) completed: usize,
+    pub(super) failed: usize,
+    pub(super) nothing: usize,
+    reported: usize,
+    held: usize,
+    /// Whether its effect was counted.
+    counted: bool,
+}
+
+impl Engine {
+    /// Consumed parts of a Secret changed: its consumers settle, and are accounted for.
+    pub(super) fn begin_rotation(&mut self, id: &SecretId, changed: &[Part]) {
+        let consumers: BTreeSet<WorkloadId> = self
+            .catalog
+            .consumers(id)
+            .filter(|workload| {
+                rolling(workload).any(|reference| {
+                    *reference.secret == *id.name
+                        && parts(reference).iter().any(|part| changed.contains(part))
+                })
+            })
+            .map(|workload| workload.id.clone())
+            .collect();
+        let version = self.book.secret(id).map(|record| {
+            changed
+                .iter()
+                .filter_map(|part| record.history(part))
+                .map(crate::ledger::History::version)
+                .max()
+                .unwrap_or_default()
+        });
+        for consumer in &consumers {
+            self.unsettle(consumer);
+        }
+        let keys = changed.iter().filter_map(|part| match part {
+            Part::Key(key) => Some(key.clone()),
+            Part::All => None,
+        });
+        if consumers.is_empty() {
+            self.record(Record::SecretChange { secret: id.clone(), effect: Effect::Unchanged });
+            return;
+        }
+        // Changes within one settling are one rotation.
+        let rotation = self.rotations.entry(id.clone()).or_default();
+        if rotation.counted {
+            *rotation = Rotation::default();
+        }
+        rotation.version = version.unwrap_or_default();
+        rotation.keys.extend(keys);
+        rotation.waiting.extend(consumers);
+        rotation.consumers = rotation.waiting.len();
+    }
+
+    /// What was decided of a consumer is accounted for where it is final for now.
+    pub(super) fn take_part(&mut self, id: &WorkloadId, decision: &Decision) {
+        match decision {
+            Decision::UpToDate | Decision::NothingToDo(_) => {
+                self.account(id, |rotation| rotation.nothing += 1)
+            }
+            Decision::Report(_) | Decision::Skip(_) => self.account(id, |rotation| rotation.reported += 1),
+            Decision::Hold(
+                Held::Missing { .. } | Held::BreakerOpen | Held::OperatorPaused | Held::LedgerUnwritable,
+            ) => {
+                self.account(id, |rotation| rotation.held += 1);
+            }
+            // It will come to something else.
+            Decision::Hold(_) | Decision::Roll => {}
+        }
+    }
+
+    /// A consumer was stamped.
+    pub(super) fn rotation_rolled(&mut self, id: &WorkloadId) {
+        let rolled = id.clone();
+        self.account(id, |rotation| {
+            rotation.rolled += 1;
+            rotation.rolling.insert(rolled.clone());
+        });
+    }
+
+    /// A consumer's rollout ended.
+    pub(super) fn rotation_ended(&mut self, id: &WorkloadId, outcome: &Outcome) {
+        let mut finished = Vec::new();
+        for (secret, rotation) in &mut self.rotations {
+            if *secret.namespace == *id.namespace && rotation.rolling.remove(id) {
+                if *outcome == Outcome::Completed {
+                    rotation.completed += 1;
+                } else {
+                    rotation.failed += 1;
+                }
+                if rotation.counted && rotation.rolling.is_empty() {
+                    finished.push(secret.clone());
+                }
+            }
+        }
+        for secret in finished {
+            self.tell_rotation(&secret);
+            self.rotations.remove(&secret);
+        }
+    }
+
+    /// A workload is gone: nothing of it is waited for.
+    pub(super) fn leave_rotations(&mut self, id: &WorkloadId) {
+        self.account(id, |_| {});
+    }
+
+    fn account(&mut self, id: &WorkloadId, count: impl Fn(&mut Rotation)) {
+        let mut counted = Vec::new();
+        for (secret, rotation) in &mut self.rotations {
+            if *secret.namespace == *id.namespace && rotation.waiting.remove(id) {
+                count(rotation);
+                if rotation.waiting.is_empty() && !rotation.counted {
+                    rotation.counted = true;
+                    counted.push(secret.clone());
+                }
+            }
+        }
+        for secret in counted {
+            self.count(&secret);
+        }
+    }
+
+    fn count(&mut self, secret: &SecretId) {
+        let Some(rotation) = self.rotations.get(secret) else { return };
+        let effect = rotation.effect();
+        let over = rotation.rolling.is_empty();
+        self.record(Record::SecretChange { secret: secret.clone(), effect });
+        if effect == Effect::NothingToDo {
+            self.tell_nothing(secret);
+        }
+        if over {
+            self.rotations.remove(secret);
+        }
+    }
+
+    /// Whether a Secret's rotation is so large that its consumers' successes are told in one summary.
+    pub(super) fn is_summarised(&self, id: &WorkloadId) -> bool {
+        let mut of_namespace = self.rotations.iter().filter(|(secret, _)| *secret.namespace == *id.namespace);
+        of_namespace.any(|(_, rotation)| {
+            rotation.consumers > MANY && (rotation.rolling.contains(id) || rotation.waiting.contains(id))
+        })
+    }
+}
+
+impl Rotation {
+    fn effect(&self) -> Effect {
+        if self.rolled > 0 {
+            Effect::Rolled
+        } else if self.held > 0 {
+            Effect::Held
+        } else if self.reported > 0 {
+            Effect::Report
+        } else {
+            Effect::NothingToDo
+        }
+    }
+}

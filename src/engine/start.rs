@@ -1,0 +1,259 @@
+//! The start: the ledger is loaded, made one with what the watches saw, and versions are found comparable or not.
+
+use super::{Call, Engine, Fault, LedgerObject, Pending};
+use crate::{
+    facts::{SecretId, Version},
+    ledger::{Findings, HEAD, History, Moment, Part, Point, Sight, Since, Urgency, Value},
+    record::{LedgerWriteResult, Record},
+};
+
+/// How far the start is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// Nothing was done yet.
+    New,
+    /// The ledger is being read.
+    Loading,
+    /// Its head is written, pods are listed, the head is written again: see [`Probe`].
+    Probing(Probe),
+    /// Decisions are made.
+    Ready,
+}
+
+/// Whether Secrets and pods share one history is found out by their versions: of a write, a list of pods and
+/// a second write they are in order if they do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Probe {
+    First,
+    Pods(Version),
+    Second(Version, Version),
+}
+
+impl Engine {
+    pub(super) fn load_ledger(&mut self) {
+        self.stage = Stage::Loading;
+        self.call(Pending::LoadLedger, Call::ListLedger);
+    }
+
+    pub(super) fn ledger_loaded(&mut self, result: Result<Vec<LedgerObject>, Fault>) {
+        match result {
+            Ok(objects) => {
+                self.book.made_now(self.point());
+                let mut findings = Findings::default();
+                for object in &objects {
+                    self.book.read(&object.name, object.version, &object.body, &mut findings);
+                }
+                self.tell_findings(&findings);
+                self.findings = findings;
+                self.stage = Stage::Probing(Probe::First);
+                self.book.write_head(self.now.mono);
+                self.unite();
+            }
+            Err(fault) => {
+                self.findings_fault = Some(format!("the ledger can't be read: {fault}"));
+                self.retry_load = Some(self.now.mono + super::keep::RETRY);
+            }
+        }
+    }
+
+    fn tell_findings(&mut self, findings: &Findings) {
+        for lost in &findings.lost {
+            self.notice(
+                true,
+                format!("part of the ledger is lost: {lost}; what it told is first sight again"),
+            );
+        }
+        if findings.adopted {
+            self.notice(
+                true,
+                "the ledger's digests are of another key or scheme: they are adopted, nothing is rolled",
+            );
+        }
+        if !findings.known {
+            self.notice(false, "no ledger of this cluster: everything is at first sight, nothing is rolled");
+        }
+    }
+
+    /// After a conflict: somebody else wrote the object. What it knows is joined, and it is written again.
+    pub(super) fn ledger_reread(&mut self, result: Result<Vec<LedgerObject>, Fault>) {
+        let Ok(objects) = result else {
+            self.book.resume(self.now.mono);
+            return;
+        };
+        let mut findings = Findings::default();
+        for object in &objects {
+            self.book.read(&object.name, object.version, &object.body, &mut findings);
+        }
+        self.book.vanish_others(objects.iter().map(|object| &*object.name), self.now.mono);
+        self.book.resume(self.now.mono);
+        self.tell_lost(&findings);
+    }
+
+    fn tell_lost(&mut self, findings: &Findings) {
+        for lost in &findings.lost {
+            self.notice(true, format!("part of the ledger was overwritten by somebody: {lost}"));
+        }
+    }
+
+    pub(super) fn ledger_written(&mut self, name: &str, result: Result<Version, Fault>) {
+        let outcome = match result {
+            Ok(version) => {
+                let failed = self.book.is_failing();
+                self.book.written(name, version);
+                if name == HEAD {
+                    self.head_written(version);
+                }
+                if failed && !self.book.is_failing() {
+                    self.look_at_held();
+                }
+                LedgerWriteResult::Ok
+            }
+            Err(Fault::Conflict) => {
+                self.book.not_written(name, self.now.mono);
+                self.reread_ledger();
+                LedgerWriteResult::Conflict
+            }
+            Err(Fault::NotFound) => {
+                self.book.vanished(name, self.now.mono);
+                LedgerWriteResult::Conflict
+            }
+            Err(fault) => {
+                self.book.not_written(name, self.now.mono);
+                self.findings_fault = Some(format!("the ledger can't be written: {fault}"));
+                LedgerWriteResult::Error
+            }
+        };
+        if outcome == LedgerWriteResult::Ok && !self.book.is_failing() {
+            self.findings_fault = None;
+        }
+        self.record(Record::LedgerWrite { name: name.to_owned(), result: outcome });
+    }
+
+    fn reread_ledger(&mut self) {
+        if !self.calls.values().any(|pending| *pending == Pending::RereadLedger) {
+            self.book.hold_back();
+            self.call(Pending::RereadLedger, Call::ListLedger);
+        }
+    }
+
+    fn head_written(&mut self, version: Version) {
+        match self.stage {
+            Stage::Probing(Probe::First) => {
+                self.stage = Stage::Probing(Probe::Pods(version));
+                self.call(Pending::ProbePods, Call::ProbePodVersion);
+            }
+            Stage::Probing(Probe::Second(first, pods)) => {
+                self.comparable = first <= pods && pods <= version;
+                if !self.comparable {
+                    self.notice(
+                        true,
+                        "Secrets and pods are in separate stores: births are compared by the clock",
+                    );
+                }
+                self.become_ready();
+            }
+            Stage::New | Stage::Loading | Stage::Probing(Probe::Pods(_)) | Stage::Ready => {}
+        }
+    }
+
+    pub(super) fn pods_probed(&mut self, result: Result<Version, Fault>) {
+        let Stage::Probing(Probe::Pods(first)) = self.stage else { return };
+        match result {
+            Ok(pods) => {
+                self.stage = Stage::Probing(Probe::Second(first, pods));
+                self.book.write_head(self.now.mono);
+            }
+            Err(fault) => {
+                self.findings_fault = Some(format!("pods can't be listed: {fault}"));
+                self.stage = Stage::Probing(Probe::First);
+                self.retry_load = Some(self.now.mono + super::keep::RETRY);
+            }
+        }
+    }
+
+    fn become_ready(&mut self) {
+        self.stage = Stage::Ready;
+        self.next_seen = self.now.mono + super::keep::SEEN_EVERY;
+        self.unite();
+        self.look_at_all();
+    }
+
+    /// Makes the ledger one with what the watches saw, once both are there: what changed while nobody watched,
+    /// or while the ledger was being read, is learnt.
+    pub(super) fn unite(&mut self) {
+        let loaded = matches!(self.stage, Stage::Probing(_) | Stage::Ready);
+        if !loaded || !self.sightings.is_complete() || self.united {
+            return;
+        }
+        self.united = true;
+        let by = self.sightings.seen();
+        let secrets: Vec<SecretId> =
+            self.book.secrets().filter(|id| self.is_in_scope(&id.namespace)).collect();
+        for id in secrets {
+            self.unite_secret(&id, by);
+        }
+        let workloads: Vec<_> = self.catalog.workloads().map(|workload| workload.id.clone()).collect();
+        for id in workloads {
+            self.track(&id);
+        }
+        if self.stage == Stage::Ready {
+            self.look_at_all();
+        }
+        self.tell_untold();
+    }
+
+    fn unite_secret(&mut self, id: &SecretId, by: Point) {
+        let after = self.book.seen_until(&id.namespace);
+        let Some(record) = self.book.secret(id) else { return };
+        let parts: Vec<Part> = record.parts().collect();
+        let mut changed = Vec::new();
+        for part in parts {
+            let Some(history) = record.history(&part) else { continue };
+            let mut united = history.clone();
+            self.unite_history(&mut united, id, &part, after, by);
+            if united != *history {
+                changed.push((part, united));
+            }
+        }
+        if !changed.is_empty() {
+            let names: Vec<_> = changed.iter().map(|(part, _)| part.clone()).collect();
+            let edit = self.edit(Urgency::Soon);
+            // A record that exists always has its place.
+            let _ = self.book.edit_secret(id, edit, |record| {
+                changed.into_iter().for_each(|(part, history)| record.begin(&part, history));
+            });
+            self.begin_rotation(id, &names);
+        }
+    }
+
+    /// Adds to a part's history what this process saw of it before it had the ledger.
+    fn unite_history(&self, history: &mut History, id: &SecretId, part: &Part, after: Point, by: Point) {
+        let Some(sighting) = self.sightings.get(id) else {
+            let gone = Sight { value: Value::Absent, written: None, moment: Moment::Gap { after, by } };
+            history.learn(&gone);
+            return;
+        };
+        let value = sighting.value(part);
+        if self.findings.adopted {
+            history.adopt(value);
+        }
+        match sighting.change(part) {
+            Some(entry) if entry.since.version() > history.version() => {
+                if entry.value == history.last().value && !matches!(entry.since, Since::Between { .. }) {
+                    // It changed and changed back: what stood in between wasn't kept.
+                    history.learn(&Sight {
+                        value: Value::Unknown,
+                        written: None,
+                        moment: Moment::Gap { after, by: entry.since.point() },
+                    });
+                }
+                history.push(entry);
+            }
+            _ => {
+                let by = Point { version: sighting.version, time: by.time };
+                let written = sighting.written(part);
+                history.learn(&Sight { value, written, moment: Moment::Gap { after, by } });
+            }
+        }
+    }
+}

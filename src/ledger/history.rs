@@ -1,0 +1,338 @@
+//! The history of one value: which value stood since when.
+//!
+//! A pod's value is that of the entry which stood when the pod was born. An entry knows its beginning
+//! exactly (an unbroken watch delivered it), within a blind interval (nobody watched), or not at all.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+use super::Digest;
+use crate::facts::{Time, Version};
+
+/// How many entries are kept of a value: pods older than the oldest of them hold an unknown value.
+pub const ENTRIES: usize = 8;
+
+/// A point in a store's history.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Point {
+    /// The version.
+    #[serde(rename = "v")]
+    pub version: Version,
+    /// The server's time of it.
+    #[serde(rename = "t")]
+    pub time: Time,
+}
+
+/// What stood in a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Value {
+    /// Something, by its digest.
+    Present(Digest),
+    /// Nothing: the key, or the whole Secret, was missing.
+    Absent,
+    /// It isn't known what.
+    Unknown,
+}
+
+impl Serialize for Value {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Present(digest) => digest.serialize(to),
+            Self::Absent => to.serialize_str("absent"),
+            Self::Unknown => to.serialize_str("unknown"),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Value {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        match String::deserialize(from)?.as_str() {
+            "absent" => Ok(Self::Absent),
+            "unknown" => Ok(Self::Unknown),
+            hex => u128::from_str_radix(hex, 16)
+                .map(|bits| Self::Present(Digest(bits)))
+                .map_err(|_| de::Error::custom("not a value")),
+        }
+    }
+}
+
+/// When a value began to stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Since {
+    /// Before all that is told of.
+    #[serde(rename = "beginning")]
+    Beginning,
+    /// At this point: an unbroken watch delivered it.
+    #[serde(rename = "seen")]
+    Seen(Point),
+    /// After the one and not after the other: nobody watched meanwhile.
+    #[serde(rename = "between")]
+    Between {
+        /// Last seen with the old value.
+        after: Point,
+        /// First seen with the new.
+        by: Point,
+    },
+    /// It stood when this place was first looked at. When it was written is known from `managedFields`
+    /// at best.
+    #[serde(rename = "firstSight")]
+    FirstSight {
+        /// The latest `managedFields` time of an owner of the value.
+        #[serde(rename = "w", default, skip_serializing_if = "Option::is_none")]
+        written: Option<Time>,
+        /// The first look.
+        by: Point,
+    },
+}
+
+impl Since {
+    /// The point by which the value stood for certain.
+    #[must_use]
+    pub fn point(&self) -> Point {
+        match *self {
+            Self::Beginning => Point::default(),
+            Self::Seen(point) | Self::Between { by: point, .. } | Self::FirstSight { by: point, .. } => point,
+        }
+    }
+
+    /// The version by which it stood for certain: what a stamp names.
+    #[must_use]
+    pub fn version(&self) -> Version {
+        self.point().version
+    }
+
+    /// The time by which it stood for certain.
+    #[must_use]
+    pub fn time(&self) -> Time {
+        self.point().time
+    }
+}
+
+/// A value and when it began to stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    /// The value.
+    #[serde(rename = "d")]
+    pub value: Value,
+    /// Since when.
+    #[serde(rename = "s")]
+    pub since: Since,
+}
+
+/// The entries of one value, oldest first; never empty.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct History(Vec<Entry>);
+
+impl<'de> Deserialize<'de> for History {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let entries = Vec::<Entry>::deserialize(from)?;
+        if entries.is_empty() {
+            return Err(de::Error::custom("a history without entries"));
+        }
+        Ok(Self(entries))
+    }
+}
+
+impl History {
+    /// A history that begins with this entry.
+    #[must_use]
+    pub fn new(first: Entry) -> Self {
+        Self(vec![first])
+    }
+
+    /// The entries, oldest first.
+    #[must_use]
+    pub fn entries(&self) -> &[Entry] {
+        &self.0
+    }
+
+    /// The newest entry.
+    #[must_use]
+    pub fn last(&self) -> &Entry {
+        // Never empty: `new` and `deserialize` see to it, and nothing removes the last entry.
+        &self.0[self.0.len() - 1]
+    }
+
+    /// Adds an entry and drops the oldest where they are too many.
+    pub fn push(&mut self, entry: Entry) {
+        self.0.push(entry);
+        let surplus = self.0.len().saturating_sub(ENTRIES);
+        self.0.drain(..surplus);
+    }
+
+    /// Adds what was learnt of the value now; whether that was news.
+    pub fn learn(&mut self, sight: &Sight) -> bool {
+        let news = news(self.last(), sight);
+        let changed = !news.is_empty();
+        news.into_iter().for_each(|entry| self.push(entry));
+        changed
+    }
+
+    /// The newest version that a change of the value has.
+    #[must_use]
+    pub fn version(&self) -> Version {
+        self.last().since.version()
+    }
+
+    /// Makes every value unknown, because its digest is of another scheme.
+    pub fn forget_digests(&mut self) {
+        for entry in &mut self.0 {
+            if matches!(entry.value, Value::Present(_)) {
+                entry.value = Value::Unknown;
+            }
+        }
+    }
+
+    /// Says what the newest value is, after its digest was forgotten: an adoption, not a change.
+    pub fn adopt(&mut self, value: Value) {
+        if let Some(last) = self.0.last_mut()
+            && last.value == Value::Unknown
+        {
+            last.value = value;
+        }
+    }
+
+    /// Turns entries from above that version, of a store that was set back since, into a first sight.
+    /// Whether there were any.
+    pub fn forget_above(&mut self, store: Point) -> bool {
+        if self.last().since.version() <= store.version {
+            return false;
+        }
+        let value = self.last().value;
+        self.0.retain(|entry| entry.since.version() <= store.version);
+        self.push(Entry { value, since: Since::FirstSight { written: None, by: store } });
+        true
+    }
+}
+
+/// What was seen of a value, and what is known of the time before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sight {
+    /// The value.
+    pub value: Value,
+    /// The latest `managedFields` time of an owner.
+    pub written: Option<Time>,
+    /// The look.
+    pub moment: Moment,
+}
+
+/// What a look at a value can tell of the time since the last one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment {
+    /// The watch was unbroken: a new value stands since this very point.
+    Unbroken(Point),
+    /// Nobody watched between these points.
+    Gap {
+        /// The last point that was seen.
+        after: Point,
+        /// This look.
+        by: Point,
+    },
+}
+
+/// The entries that a sight adds to a history which ends with `last`.
+///
+/// In a gap a value may have changed and changed back. Then the key's `managedFields` time moved, and a
+/// pod born meanwhile may hold what stood in between: an entry of the same value whose beginning lies in
+/// the gap says so.
+fn news(last: &Entry, sight: &Sight) -> Vec<Entry> {
+    let differs = last.value != sight.value;
+    match sight.moment {
+        Moment::Unbroken(point) if differs => vec![Entry { value: sight.value, since: Since::Seen(point) }],
+        Moment::Unbroken(_) => Vec::new(),
+        Moment::Gap { after, by } => {
+            let moved = sight.written.is_some_and(|written| written > after.time);
+            let known = last.since.version() >= by.version;
+            if (differs || moved) && !known {
+                // What is known by a later look than the gap's beginning narrows it.
+                let after = after.max(last.since.point());
+                vec![Entry { value: sight.value, since: Since::Between { after, by } }]
+            } else {
+                Vec::new()
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(version: u64) -> Point {
+        Point { version: Version(version), time: Time(i64::try_from(version).unwrap() * 1000) }
+    }
+
+    fn present(bits: u128) -> Value {
+        Value::Present(Digest(bits))
+    }
+
+    fn seen(bits: u128, version: u64) -> Entry {
+        Entry { value: present(bits), since: Since::Seen(at(version)) }
+    }
+
+    fn sight(bits: u128, written: Option<i64>, moment: Moment) -> Sight {
+        Sight { value: present(bits), written: written.map(Time), moment }
+    }
+
+    #[test]
+    fn an_unbroken_watch_tells_the_very_version() {
+        let mut history = History::new(seen(1, 5));
+        assert!(!history.learn(&sight(1, Some(9_000), Moment::Unbroken(at(9)))));
+        assert!(history.learn(&sight(2, None, Moment::Unbroken(at(10)))));
+        assert_eq!(history.entries(), [seen(1, 5), seen(2, 10)]);
+    }
+
+    #[test]
+    fn a_gap_tells_an_interval() {
+        let mut history = History::new(seen(1, 5));
+        let gap = Moment::Gap { after: at(6), by: at(20) };
+        assert!(!history.learn(&sight(1, Some(6_000), gap)), "neither value nor time moved");
+        assert!(history.learn(&sight(2, Some(1_000), gap)), "the value moved, whatever the time says");
+        assert_eq!(history.last().since, Since::Between { after: at(6), by: at(20) });
+    }
+
+    #[test]
+    fn a_time_that_moved_in_a_gap_is_a_change_and_back() {
+        let mut history = History::new(seen(1, 5));
+        assert!(history.learn(&sight(1, Some(7_000), Moment::Gap { after: at(6), by: at(20) })));
+        assert_eq!(history.entries().len(), 2);
+        assert!(
+            !history.learn(&sight(1, Some(7_000), Moment::Gap { after: at(6), by: at(20) })),
+            "learnt once"
+        );
+    }
+
+    #[test]
+    fn only_the_newest_entries_are_kept() {
+        let mut history = History::new(seen(0, 1));
+        for n in 1..20_u64 {
+            history.learn(&sight(u128::from(n), None, Moment::Unbroken(at(n + 1))));
+        }
+        assert_eq!(history.entries().len(), ENTRIES);
+        assert_eq!(history.last(), &seen(19, 20));
+    }
+
+    #[test]
+    fn what_lies_above_a_restored_store_is_first_sight() {
+        let mut history = History::new(seen(1, 5));
+        history.push(seen(2, 50));
+        assert!(!history.clone().forget_above(at(50)));
+        assert!(history.forget_above(at(10)));
+        assert_eq!(history.entries()[0], seen(1, 5));
+        assert_eq!(history.last().since, Since::FirstSight { written: None, by: at(10) });
+    }
+
+    #[test]
+    fn a_history_reads_as_it_is_written_and_is_never_empty() {
+        let mut history = History::new(Entry { value: Value::Absent, since: Since::Beginning });
+        history.push(Entry { value: Value::Unknown, since: Since::Between { after: at(1), by: at(2) } });
+        history.push(Entry {
+            value: present(7),
+            since: Since::FirstSight { written: Some(Time(3)), by: at(3) },
+        });
+        history.push(seen(8, 9));
+        let text = serde_json::to_string(&history).unwrap();
+        assert_eq!(serde_json::from_str::<History>(&text).unwrap(), history);
+        assert!(serde_json::from_str::<History>("[]").is_err());
+    }
+}

@@ -1,0 +1,180 @@
+//! What is remembered of a workload: up to where it is clean, and how it was last rolled.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value as Json};
+
+use crate::{
+    catalog::TemplateHash,
+    facts::{Kind, Name, Time, Version},
+    rollout::Outcome,
+};
+
+/// How many stamps of a Secret are remembered as this ledger's own: pods of older ones are compared by
+/// their birth.
+const STAMPS: usize = 8;
+
+/// Versions by the Secret's name.
+pub type Versions = BTreeMap<Name, Version>;
+
+/// The marks of one workload, found by its uid.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Marks {
+    /// `GROUP/VERSION/KIND`: whose inventory says whether it is still there.
+    pub kind: String,
+    /// Its name, for people who read the ledger.
+    pub name: Name,
+    /// The versions up to which no live pod is stale, proven.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub clean: Versions,
+    /// The versions that this ledger stamped on it, oldest first.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub stamped: BTreeMap<Name, Vec<Version>>,
+    /// The last rollout.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempt: Option<Attempt>,
+    /// What was last said of it in an Event that isn't a rollout's, so that it isn't said again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub said: Option<String>,
+    /// What a newer version of Uptake wrote.
+    #[serde(flatten)]
+    pub more: Map<String, Json>,
+}
+
+/// One rollout of a workload by Uptake.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Attempt {
+    /// Its number among the workload's: part of its Events' names.
+    pub number: u32,
+    /// The versions that its stamp names.
+    pub versions: Versions,
+    /// The template that it was decided for, without the stamp.
+    pub template: TemplateHash,
+    /// When it was decided.
+    pub at: Time,
+    /// The pods that were stale when it was decided.
+    pub stale: usize,
+    /// How often its stamp was put back after something else took it away.
+    #[serde(default)]
+    pub reverts: u32,
+    /// When the API server acknowledged the stamp.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stamped: Option<Time>,
+    /// How it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<Ended>,
+    /// Events of it that were not acknowledged yet.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub untold: Vec<Untold>,
+    /// What a newer version of Uptake wrote.
+    #[serde(flatten)]
+    pub more: Map<String, Json>,
+}
+
+/// The end of a rollout.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Ended {
+    /// How.
+    #[serde(flatten)]
+    pub outcome: Outcome,
+    /// When.
+    pub at: Time,
+    /// The pods that are still stale.
+    #[serde(default)]
+    pub stale: usize,
+    /// A failed or blocked rollout that was completed later after all.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub late: bool,
+}
+
+/// An Event of a rollout that the API server hasn't acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Untold {
+    /// That it started.
+    Started,
+    /// How it ended.
+    Ended,
+}
+
+impl Attempt {
+    /// Whether it goes on.
+    #[must_use]
+    pub fn is_running(&self) -> bool {
+        self.ended.is_none()
+    }
+
+    /// Whether it ended without the pods having the values: those versions aren't tried again by itself.
+    #[must_use]
+    pub fn has_failed_for(&self, versions: &Versions) -> bool {
+        let failed = self
+            .ended
+            .as_ref()
+            .is_some_and(|ended| matches!(ended.outcome, Outcome::Failed(_) | Outcome::Blocked(_)));
+        failed
+            && versions
+                .iter()
+                .all(|(secret, version)| self.versions.get(secret).is_some_and(|tried| tried >= version))
+    }
+
+    /// How long it took from its decision to that moment.
+    #[must_use]
+    pub fn took(&self, at: Time) -> Duration {
+        at.since(self.stamped.unwrap_or(self.at))
+    }
+}
+
+impl Marks {
+    /// Marks of a workload that is seen for the first time.
+    #[must_use]
+    pub fn new(kind: &Kind, name: Name) -> Self {
+        Self { kind: kind_id(kind), name, ..Self::default() }
+    }
+
+    /// Whether this ledger stamped that version of the Secret on the workload.
+    #[must_use]
+    pub fn has_stamped(&self, secret: &str, version: Version) -> bool {
+        self.stamped.get(secret).is_some_and(|versions| versions.contains(&version))
+    }
+
+    /// Remembers a stamp as this ledger's own.
+    pub fn remember_stamp(&mut self, versions: &Versions) {
+        for (secret, version) in versions {
+            let known = self.stamped.entry(secret.clone()).or_default();
+            if !known.contains(version) {
+                known.push(*version);
+                let surplus = known.len().saturating_sub(STAMPS);
+                known.drain(..surplus);
+            }
+        }
+    }
+
+    /// Joins what another writer of the same ledger knows.
+    pub fn join(&mut self, theirs: Self) {
+        for (secret, version) in theirs.clean {
+            let mine = self.clean.entry(secret).or_default();
+            *mine = version.max(*mine);
+        }
+        for (secret, versions) in theirs.stamped {
+            for version in versions {
+                self.remember_stamp(&Versions::from([(secret.clone(), version)]));
+            }
+        }
+        if later(theirs.attempt.as_ref(), self.attempt.as_ref()) {
+            self.attempt = theirs.attempt;
+            self.said = theirs.said.or_else(|| self.said.take());
+        }
+    }
+}
+
+fn later(a: Option<&Attempt>, b: Option<&Attempt>) -> bool {
+    let rank =
+        |attempt: &Attempt| (attempt.number, attempt.ended.is_some(), attempt.stamped.is_some(), attempt.at);
+    a.map(rank) > b.map(rank)
+}
+
+/// A kind as the ledger names it.
+#[must_use]
+pub fn kind_id(kind: &Kind) -> String {
+    format!("{}/{}", kind.api_version(), kind)
+}
