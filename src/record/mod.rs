@@ -30,6 +30,8 @@ pub enum Record {
         secret: SecretId,
         /// What came of it.
         effect: Effect,
+        /// Whether anybody references it.
+        consumed: bool,
     },
     /// A workload was looked at.
     Decided {

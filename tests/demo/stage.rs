@@ -8,7 +8,7 @@ use std::{
 
 use crate::support::{
     Result,
-    cluster::{Cluster, audit::Audit},
+    cluster::Cluster,
     operator::{Install, Operator},
     wait::try_eventually,
 };
@@ -19,7 +19,6 @@ pub const PATIENCE: Duration = Duration::from_secs(90);
 pub struct Stage<'a> {
     pub cluster: &'a Cluster,
     pub install: Install,
-    pub audit: Audit,
     colour: bool,
 }
 
@@ -29,7 +28,7 @@ impl<'a> Stage<'a> {
         install.settle = Duration::from_secs(2);
         install.log_level = "info".into();
         let colour = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-        Ok(Self { cluster, install, audit: cluster.audit(), colour })
+        Ok(Self { cluster, install, colour })
     }
 
     /// A chapter of the story.
