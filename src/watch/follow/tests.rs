@@ -40,6 +40,7 @@ fn target() -> Target {
         fields: Some("type!=x".to_owned()),
         page: 50,
         optional: false,
+        may_be_absent: None,
         seed: 3,
     }
 }
