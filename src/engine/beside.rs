@@ -55,3 +55,6 @@ impl Engine {
 fn mounts_class(workload: &Workload) -> bool {
     !workload.declared.provider_classes.is_empty()
 }
+
+#[cfg(test)]
+mod tests;
