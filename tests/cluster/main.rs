@@ -7,4 +7,5 @@
 mod support;
 
 mod harness;
+mod references;
 mod rolls;
