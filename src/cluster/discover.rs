@@ -22,7 +22,7 @@ struct Resource {
 }
 
 /// Whether the API server serves a kind of a group's version (`/apis/GROUP/VERSION`). Anybody who is authenticated may
-/// ask (ClusterRole `system:discovery`).
+/// ask (the role `system:discovery`).
 ///
 /// # Errors
 /// The API server can't be asked.

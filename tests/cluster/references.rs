@@ -80,7 +80,7 @@ async fn wait_revisions(ns: &Namespace<'_>, workload: &Workload, revisions: usiz
 }
 
 async fn completed(operator: &Operator) -> f64 {
-    operator.metric("uptake_rollouts_total", &[("outcome", "Completed")]).await
+    operator.metric("uptake_rollouts_total", &[("outcome", "completed")]).await
 }
 
 #[tokio::test]
