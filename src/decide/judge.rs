@@ -137,9 +137,8 @@ fn consumes(pod: &PodFacts, bench: &Bench<'_>, some: &[Consumed<'_>]) -> Result<
         };
         match bench.births.holds(&birth, consumed.history, !consumed.reference.optional, consumed.upto) {
             Holds::Current => {}
-            Holds::Other => return Ok(PodIs::Stale),
             Holds::FirstSight if pod.born < bench.made => is = worse(is, PodIs::FirstSight),
-            Holds::FirstSight => return Ok(PodIs::Stale),
+            Holds::Other | Holds::FirstSight => return Ok(PodIs::Stale),
             Holds::Ask(version) => ask = Some(version),
         }
     }

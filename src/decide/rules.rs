@@ -5,6 +5,7 @@ use crate::{catalog::policy::Mode, engine::FirstSight, facts::Name};
 
 /// All that a decision of a workload is made from.
 #[derive(Clone, Debug)]
+#[allow(clippy::struct_excessive_bools)] // Each is a question of its own, asked by one rule.
 pub struct Facts<'a> {
     /// The inventories of Secrets and of this kind, and the ledger, are in.
     pub known: bool,
@@ -200,6 +201,9 @@ mod tests {
         }
     }
 
+    /// Lifts one thing that holds.
+    type Lift = fn(&mut Facts<'_>);
+
     #[test]
     fn what_holds_is_asked_in_order() {
         let pods = stale();
@@ -217,7 +221,7 @@ mod tests {
             slot: false,
             ..facts(Some(&pods))
         };
-        let order: [(fn(&mut Facts<'_>), Decision); 11] = [
+        let order: [(Lift, Decision); 11] = [
             (|f| f.deleting = false, Decision::Skip(Skipped::BeingDeleted)),
             (|f| f.known = true, Decision::Hold(Held::InventoryUnknown)),
             (|f| f.mode = Mode::Auto, Decision::Skip(Skipped::OptedOut)),

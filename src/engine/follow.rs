@@ -84,7 +84,7 @@ impl Engine {
                 true
             }
             Standing::Ended(outcome @ (Outcome::Superseded | Outcome::Gone)) => {
-                self.end(id, Ended { outcome, at: self.now.server, stale: 0, late: false });
+                self.end(id, &Ended { outcome, at: self.now.server, stale: 0, late: false });
                 false
             }
             Standing::Ended(_) | Standing::Done | Standing::Reverted => {
@@ -191,21 +191,21 @@ impl Engine {
             Standing::Done | Standing::Reverted | Standing::Ended(Outcome::Blocked(_)) if clean => {
                 let versions = self.attempt(id).map(|attempt| attempt.versions.clone());
                 self.mark_clean(id, versions.as_ref());
-                self.end(id, Ended { outcome: Outcome::Completed, at, stale: 0, late: false });
+                self.end(id, &Ended { outcome: Outcome::Completed, at, stale: 0, late: false });
             }
             Standing::Done => {
                 let again = self.since_progress(id) + self.config.rollout_timeout;
                 if again <= self.now.mono {
                     self.end(
                         id,
-                        Ended { outcome: Outcome::Failed(Failure::NoProgress), at, stale, late: false },
+                        &Ended { outcome: Outcome::Failed(Failure::NoProgress), at, stale, late: false },
                     );
                 } else {
                     self.queue.at_latest(id, (self.now.mono + PROOF_EVERY).min(again));
                 }
             }
             Standing::Reverted => self.reverted(id, stale),
-            Standing::Ended(outcome) => self.end(id, Ended { outcome, at, stale, late: false }),
+            Standing::Ended(outcome) => self.end(id, &Ended { outcome, at, stale, late: false }),
         }
         true
     }
@@ -223,7 +223,7 @@ impl Engine {
             let writer =
                 self.catalog.get(id).and_then(|workload| workload.last_writer.as_deref().map(str::to_owned));
             let outcome = Outcome::Failed(Failure::Reverted(writer));
-            self.end(id, Ended { outcome, at: self.now.server, stale, late: false });
+            self.end(id, &Ended { outcome, at: self.now.server, stale, late: false });
             return;
         }
         let at =
@@ -256,12 +256,12 @@ impl Engine {
             .get(id)
             .is_some_and(|workload| workload.uid == uid && self.running_attempt(workload).is_some());
         if running {
-            self.end(id, Ended { outcome: Outcome::Superseded, at: self.now.server, stale: 0, late: false });
+            self.end(id, &Ended { outcome: Outcome::Superseded, at: self.now.server, stale: 0, late: false });
         }
     }
 
     /// A rollout reached its outcome: once into the ledger, then it is told.
-    pub(super) fn end(&mut self, id: &WorkloadId, ended: Ended) {
+    pub(super) fn end(&mut self, id: &WorkloadId, ended: &Ended) {
         let Some(uid) = self.uid(id) else { return };
         let Some(attempt) = self.attempt(id).cloned() else { return };
         let edit = self.edit(Urgency::Now);
@@ -277,7 +277,7 @@ impl Engine {
             took: attempt.took(ended.at),
         });
         if let Ok(ticket) = written {
-            self.tell_ended(id, &attempt, &ended, Some(ticket));
+            self.tell_ended(id, &attempt, ended, Some(ticket));
         }
         self.rotation_ended(id, &ended.outcome);
         if let Some(task) = self.tasks.get_mut(id) {
@@ -302,7 +302,7 @@ impl Engine {
         let versions = self.versions(workload);
         let same = self.attempt(id).is_some_and(|attempt| attempt.versions == versions);
         if same {
-            self.end(id, Ended { outcome: Outcome::Completed, at: self.now.server, stale: 0, late: true });
+            self.end(id, &Ended { outcome: Outcome::Completed, at: self.now.server, stale: 0, late: true });
         }
     }
 

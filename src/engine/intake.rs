@@ -82,7 +82,9 @@ impl Engine {
         let parts: Vec<Part> = moved.iter().map(|(part, _)| part.clone()).collect();
         let edit = self.edit(Urgency::Soon);
         let _ = self.book.edit_secret(id, edit, |record| {
-            moved.into_iter().for_each(|(part, history)| record.begin(&part, history));
+            for (part, history) in moved {
+                record.begin(&part, history);
+            }
         });
         self.begin_rotation(id, &parts);
         true

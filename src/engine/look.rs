@@ -384,14 +384,13 @@ impl Engine {
         self.set_decision(id, decision.clone());
         self.take_part(id, &decision);
         match decision {
-            Decision::UpToDate => self.rest(id),
+            Decision::UpToDate | Decision::Skip(_) => self.rest(id),
             Decision::NothingToDo(_) => {
                 self.settle_look(id);
                 self.mark_clean(id, None);
                 self.completed_late(id);
                 self.rest(id);
             }
-            Decision::Skip(_) => self.rest(id),
             Decision::Report(why) => {
                 self.settle_look(id);
                 if let Some((verdict, _)) = &pods {

@@ -62,6 +62,7 @@ pub const STALLED: Duration = Duration::from_secs(60);
 pub const UNOBSERVED: Duration = Duration::from_secs(3);
 
 /// The operator without its hands: told what happens, it says what to do.
+#[allow(clippy::struct_excessive_bools)] // Facts of their own, set and asked in different places.
 pub struct Engine {
     config: EngineConfig,
     now: Now,
@@ -127,7 +128,7 @@ enum Pending {
     Outside(SecretId),
     Reread(WorkloadId),
     Stamp(WorkloadId),
-    Note(notes::Told),
+    Note(Box<notes::Told>),
 }
 
 impl Engine {
