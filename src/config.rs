@@ -6,13 +6,13 @@ use tracing::Level;
 
 use crate::{
     args::{ControllerArgs, DefaultRollout, FirstSightArg, TriggerArg, WorkloadArg},
+    catalog::ReadOptions,
     catalog::policy::Mode,
     cluster::{Connection, PerformerConfig},
     engine::{EngineConfig, FirstSight, Trigger},
     facts::{CustomKind, Kind, Namespace, Uid},
     ledger::DigestKey,
     record::LogFormat,
-    catalog::ReadOptions,
     watch::WatchConfig,
 };
 

@@ -151,7 +151,9 @@ impl Drive {
         let until = Instant::now() + FINISH;
         tracing::info!(writes_in_flight = self.writes, "Stopping");
         self.step(Input::Stop);
-        while self.writes > 0 || self.engine.next_wake().is_some_and(|at| self.clock.instant(at) < until.into_std()) {
+        while self.writes > 0
+            || self.engine.next_wake().is_some_and(|at| self.clock.instant(at) < until.into_std())
+        {
             let wake = self.wake().min(until);
             tokio::select! {
                 Some(done) = self.calls.join_next(), if !self.calls.is_empty() => self.answered(done),

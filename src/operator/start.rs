@@ -92,7 +92,8 @@ pub async fn run(config: Config) -> Result<(), StartError> {
     let (inputs, from) = mpsc::channel(AHEAD);
     let engine = Engine::new(config.engine(&found));
     let relist = Arc::new(Notify::new());
-    let (drive, published) = Drive::new(engine, clock, performer, Arc::clone(&metrics), from, Arc::clone(&relist));
+    let (drive, published) =
+        Drive::new(engine, clock, performer, Arc::clone(&metrics), from, Arc::clone(&relist));
     let pages = Pages { metrics, published, required: required(&config, &found) };
     let server = tokio::spawn(server::run(listener, pages, stop.clone().cancelled_owned()));
     let watches = tokio::spawn(keep_watches(api, config.watch(&found), inputs, relist));

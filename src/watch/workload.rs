@@ -3,8 +3,8 @@
 use super::{message::Meta, read::Read};
 use crate::{
     catalog::Workload,
-    facts::{Kind, Namespace, WorkloadId},
     catalog::{ReadOptions, read},
+    facts::{Kind, Namespace, WorkloadId},
 };
 
 /// Reads a kind's workloads.

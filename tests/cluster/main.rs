@@ -6,4 +6,12 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod away;
+mod changes;
+mod faults;
 mod harness;
+mod others;
+mod stage;
+mod starting;
+mod templates;
+mod writes;

@@ -20,10 +20,10 @@ use tokio::{
 
 use super::*;
 use crate::{
+    catalog::ReadOptions,
     facts::Kind,
     ledger::{DigestKey, KEY_BYTES},
     record::captured::Captured,
-    catalog::ReadOptions,
     watch::{outlet::Said, secret::Secrets, workload::Workloads},
 };
 
