@@ -11,6 +11,7 @@ mod changes;
 mod faults;
 mod harness;
 mod others;
+mod secrecy;
 mod stage;
 mod starting;
 mod templates;
