@@ -6,5 +6,14 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod away;
+mod changes;
+mod faults;
 mod harness;
 mod rolls;
+mod others;
+mod secrecy;
+mod stage;
+mod starting;
+mod templates;
+mod writes;
