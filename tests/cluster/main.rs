@@ -10,7 +10,6 @@ mod away;
 mod changes;
 mod faults;
 mod harness;
-mod rolls;
 mod others;
 mod secrecy;
 mod stage;

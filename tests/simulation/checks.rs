@@ -93,7 +93,7 @@ impl World {
                 }
                 self.tell(|_| format!("  engine: {message}"));
             }
-            Record::SecretChange { secret, effect } => {
+            Record::SecretChange { secret, effect, consumed: _ } => {
                 self.tell(|_| format!("  engine: change of {secret}: {effect:?}"));
             }
             Record::Stamped { .. } | Record::LedgerWrite { .. } => {}
