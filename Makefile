@@ -1,9 +1,34 @@
 # What a developer of Uptake runs. Each target is a line of help in `make help`.
 
-.PHONY: help cluster
+.PHONY: help demo test lint cluster need-rust need-go
+
+# How many histories `make simulate` tries.
+SEEDS ?= 20000
 
 help: ## this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST)
 
-cluster: ## the test cluster's programs, built into target/cluster/bin (K8S=1.34.4, TOOLS="helm promtool")
+demo: need-rust need-go ## a real control plane, nine consumers of one Secret, and what Uptake does (KEEP=1 leaves it up)
+	@$(MAKE) --no-print-directory cluster
+	cargo build --bin uptake --example demo
+	@KEEP="$(KEEP)" cargo run --quiet --example demo
+
+test: need-rust need-go ## everything that a change needs: rules, properties, and the real API server
+	@$(MAKE) --no-print-directory cluster
+	cargo test --all-targets
+
+lint: need-rust ## formatting, clippy and docs, warnings denied
+	cargo fmt --check
+	cargo clippy --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --quiet
+
+cluster: need-go ## the test cluster's programs, built into target/cluster/bin (K8S=1.34.4, TOOLS="helm promtool")
 	@TOOLS="$(TOOLS)" K8S="$(K8S)" tests/cluster/build.sh
+
+# Nothing is ever installed on anybody's machine: what is missing is named.
+need-rust:
+	@command -v cargo >/dev/null || { echo "cargo is missing: install Rust 1.89 or newer with rustup" >&2; exit 1; }
+	@command -v cc >/dev/null || { echo "cc is missing: install a C compiler (Debian: apt-get install gcc)" >&2; exit 1; }
+
+need-go:
+	@command -v go >/dev/null || { echo "go is missing: install Go 1.26 or newer" >&2; exit 1; }

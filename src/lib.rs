@@ -12,15 +12,18 @@
 //! | room | owns | does I/O |
 //! | --- | --- | --- |
 //! | [`facts`] | names, versions, times: the words every room speaks | no |
-//! | `watch` | API streams turned into facts; Secret values are hashed and dropped here | yes |
+//! | [`watch`] | API streams turned into facts; Secret values are hashed and dropped here | yes |
 //! | [`catalog`] | which workload consumes which Secret, and under which policy | no |
 //! | [`ledger`] | what survives a crash: histories of values as digests, marks of workloads | no |
 //! | [`agenda`] | when a workload is looked at: settling, backoff, slots | no |
 //! | [`decide`] | facts in, decision with its reason out | no |
 //! | [`rollout`] | the stamp, and what a rollout's status says of its end | no |
 //! | [`engine`] | the state machine that joins the rooms: inputs in, API calls out | no |
-//! | `cluster` | performs the engine's API calls | yes |
+//! | [`cluster`] | performs the engine's API calls | yes |
 //! | [`record`] | Events, metrics, logs | yes |
+//!
+//! Around the rooms: [`args`] is what the user typed, [`config`] what it means, [`operator`] starts and joins everything,
+//! [`server`] shows metrics and probes.
 //!
 //! The engine has no client, no clock and no randomness: the operator and the simulation drive the same code.
 

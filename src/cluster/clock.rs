@@ -84,7 +84,7 @@ impl Offset {
     }
 
     const fn estimate(self) -> i64 {
-        self.low + (self.high - self.low) / 2
+        i64::midpoint(self.low, self.high)
     }
 
     fn learn(&mut self, sent: i64, received: i64, date: i64) {
@@ -154,7 +154,7 @@ mod tests {
                 offset.learn(mono, mono + there + back, date(truth + mono + there));
                 mono += there + back;
                 prop_assert!(offset.low <= truth + 4 && truth <= offset.high + 4);
-                prop_assert!((offset.estimate() - truth).abs() <= 504 + (there + back) / 2);
+                prop_assert!((offset.estimate() - truth).abs() <= 504 + i64::midpoint(there, back));
             }
         }
     }

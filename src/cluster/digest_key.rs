@@ -108,3 +108,56 @@ fn random() -> Result<Zeroizing<[u8; KEY_BYTES]>, DigestKeyError> {
     random.fill(&mut bytes[..]).map_err(|_| DigestKeyError::NoRandomness)?;
     Ok(bytes)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::fake::{Fake, Reply, object, status};
+
+    async fn get(replies: Vec<Reply>) -> (Result<DigestKey, String>, Fake) {
+        let (fake, api) = Fake::start(replies);
+        (get_or_create(&api, "uptake").await.map_err(|error| error.to_string()), fake)
+    }
+
+    fn stored(bytes: &[u8]) -> Reply {
+        object(200, &json!({"data": {DATA_KEY: BASE64_STANDARD.encode(bytes)}}))
+    }
+
+    fn digest(key: &DigestKey) -> crate::ledger::Digest {
+        key.of_key("a", "b", "c", None)
+    }
+
+    #[tokio::test]
+    async fn a_key_that_is_there_is_used() {
+        let (key, fake) = get(vec![stored(&[5; KEY_BYTES])]).await;
+        assert_eq!(digest(&key.unwrap()), digest(&DigestKey::new([5; KEY_BYTES])));
+        assert_eq!(fake.count(), 1);
+    }
+
+    #[tokio::test]
+    async fn two_creators_at_once_agree_on_the_first_ones() {
+        let replies = vec![status(404, "no"), status(409, "already exists"), stored(&[5; KEY_BYTES])];
+        let (key, fake) = get(replies).await;
+        assert_eq!(digest(&key.unwrap()), digest(&DigestKey::new([5; KEY_BYTES])));
+        let made = fake.seen()[1].body["data"][DATA_KEY].as_str().unwrap().to_owned();
+        assert_eq!(BASE64_STANDARD.decode(made).unwrap().len(), KEY_BYTES);
+    }
+
+    #[tokio::test]
+    async fn a_damaged_key_is_never_overwritten() {
+        for damaged in
+            [stored(b"short"), object(200, &json!({})), object(200, &json!({"data": {"else": "YQ=="}}))]
+        {
+            let (key, fake) = get(vec![damaged]).await;
+            assert!(key.unwrap_err().contains("uptake/uptake-digest-key holds no digest key"));
+            assert!(fake.seen().iter().all(|seen| seen.method == "GET"));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_missing_right_names_the_step_and_the_object() {
+        let words = r#"secrets "uptake-digest-key" is forbidden: User "x" cannot get resource"#;
+        let (key, _) = get(vec![status(403, words)]).await;
+        assert_eq!(key.unwrap_err(), format!("failed to read Secret uptake/uptake-digest-key: {words}"));
+    }
+}

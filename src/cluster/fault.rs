@@ -68,8 +68,12 @@ pub fn of_answer(code: StatusCode, body: &[u8]) -> Fault {
 }
 
 /// A request that got no answer, or whose answer broke off.
-pub fn of_transport(error: &(dyn Error + 'static)) -> Fault {
-    Fault::Unknown(chain(error))
+pub fn of_transport(error: &kube::Error) -> Fault {
+    Fault::Unknown(match error {
+        // kube's own word for it says nothing.
+        kube::Error::Service(cause) => chain(&**cause),
+        error => chain(error),
+    })
 }
 
 /// An error and its causes in one line, without repeats.

@@ -14,6 +14,8 @@ mod clock;
 pub mod digest_key;
 mod discover;
 mod event;
+#[cfg(test)]
+pub(crate) mod fake;
 mod fault;
 mod ledger_object;
 mod list;

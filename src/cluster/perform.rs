@@ -159,8 +159,7 @@ impl Performer {
     async fn list_owners(&self, namespace: &str) -> Result<BTreeMap<Uid, Option<OwnerFacts>>, Fault> {
         let list = Listed { path: path::replica_sets(namespace), at: None, metadata_only: true };
         let each = |owners: &mut BTreeMap<Uid, Option<OwnerFacts>>, item: &RawValue| {
-            let object = value(item)?;
-            let (uid, owner) = decide_read::owner(&object).map_err(|_| api::undecodable())?;
+            let (uid, owner) = decide_read::owner(&value(item)?).map_err(|_| api::undecodable())?;
             owners.insert(uid, owner);
             Ok(())
         };
@@ -256,3 +255,6 @@ fn version_of(object: &Versioned) -> Result<Version, Fault> {
 fn value(item: &RawValue) -> Result<Value, Fault> {
     api::decode(item.get().as_bytes())
 }
+
+#[cfg(test)]
+mod tests;

@@ -37,12 +37,18 @@ impl Engine {
         self.outside.remove(&id);
         let moved = self.secret_moved(&id, moment);
         if !moved && is_news {
-            self.record(Record::SecretChange { secret: id.clone(), effect: Effect::Unchanged });
+            self.examined(&id, Effect::Unchanged);
         }
         if annotations_changed && self.united && self.catalog.is_referenced(&id) {
             self.tell_secret_problem(&id);
             self.look_at_consumers(&id);
         }
+    }
+
+    /// A Secret's new version was examined, and this came of it.
+    pub(super) fn examined(&mut self, id: &SecretId, effect: Effect) {
+        let consumed = self.catalog.is_referenced(id);
+        self.record(Record::SecretChange { secret: id.clone(), effect, consumed });
     }
 
     /// With `--trigger resource-version` each version is a value of its own.

@@ -10,7 +10,7 @@ use crate::{
     decide::{Decision, Held},
     facts::{Name, SecretId, Version, WorkloadId},
     ledger::Part,
-    record::{Effect, Record},
+    record::Effect,
     rollout::Outcome,
 };
 
@@ -69,7 +69,7 @@ impl Engine {
             Part::All => None,
         });
         if consumers.is_empty() {
-            self.record(Record::SecretChange { secret: id.clone(), effect: Effect::Unchanged });
+            self.examined(id, Effect::Unchanged);
             return;
         }
         // Changes within one settling are one rotation.
@@ -155,7 +155,7 @@ impl Engine {
         let Some(rotation) = self.rotations.get(secret) else { return };
         let effect = rotation.effect();
         let over = rotation.rolling.is_empty();
-        self.record(Record::SecretChange { secret: secret.clone(), effect });
+        self.examined(secret, effect);
         if effect == Effect::NothingToDo {
             self.tell_nothing(secret);
         }

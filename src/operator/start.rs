@@ -81,12 +81,10 @@ pub async fn run(config: Config) -> Result<(), StartError> {
     let clock = ServerClock::new();
     let meter = Meter { requests: metrics.requests(), clock: clock.clone() };
     let api = Api::new(cluster::connect(&config.connection, &meter).await?);
-    let found = tokio::select! {
-        found = find(&api, &config) => found?,
+    let (found, performer) = tokio::select! {
+        prepared = prepare(&api, &config) => prepared?,
         () = stop.cancelled() => return Ok(()),
     };
-    let performer = Arc::new(Performer::new(api.clone(), config.performer(&found)));
-    check_ledger(&performer, &found).await?;
     announce(&config, &found);
 
     let (inputs, from) = mpsc::channel(AHEAD);
@@ -145,6 +143,14 @@ async fn listen(address: SocketAddr) -> Result<TcpListener, StartError> {
         }
     }
     Err(StartError::Listen { address, cause })
+}
+
+/// What needs the cluster before anything can run.
+async fn prepare(api: &Api, config: &Config) -> Result<(Found, Arc<Performer>), StartError> {
+    let found = find(api, config).await?;
+    let performer = Arc::new(Performer::new(api.clone(), config.performer(&found)));
+    check_ledger(&performer, &found).await?;
+    Ok((found, performer))
 }
 
 /// Asks the cluster what only it knows.

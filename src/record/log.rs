@@ -6,7 +6,10 @@ use crate::{decide::Decision, rollout::Outcome};
 /// Logs a record.
 pub fn log(record: &Record) {
     match record {
-        Record::SecretChange { secret, effect } => {
+        Record::SecretChange { secret, effect, consumed: true } => {
+            tracing::info!(%secret, effect = effect.as_str(), "Secret was examined");
+        }
+        Record::SecretChange { secret, effect, consumed: false } => {
             tracing::debug!(%secret, effect = effect.as_str(), "Secret was examined");
         }
         Record::Decided { workload, decision } => {

@@ -144,7 +144,7 @@ impl Metrics {
     /// Counts a record.
     pub fn count(&self, record: &Record) {
         match record {
-            Record::SecretChange { secret: _, effect } => {
+            Record::SecretChange { secret: _, effect, consumed: _ } => {
                 self.secret_changes.with_label_values(&[effect.as_str()]).inc();
             }
             Record::Stamped { workload: _, stamp: _, after } => {

@@ -8,7 +8,7 @@ mod telemetry;
 pub use log::log;
 pub use metrics::Metrics;
 #[cfg(test)]
-pub use telemetry::captured;
+pub(crate) use telemetry::captured;
 pub use telemetry::{LogFormat, init as init_telemetry};
 
 pub use note::{EventNote, NoteType, ObjectRef, Reason};
@@ -30,6 +30,8 @@ pub enum Record {
         secret: SecretId,
         /// What came of it.
         effect: Effect,
+        /// Whether anybody references it.
+        consumed: bool,
     },
     /// A workload was looked at.
     Decided {

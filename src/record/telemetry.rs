@@ -71,7 +71,7 @@ where
 
 /// A log that can be read, for tests of other rooms too.
 #[cfg(test)]
-pub mod captured {
+pub(crate) mod captured {
     use std::{
         io,
         sync::{Arc, Mutex},

@@ -183,17 +183,13 @@ impl<R: Read> Follower<R> {
         let mut lines = self.open("", &list).await?;
         self.out.relist().await?;
         loop {
-            match timeout(LIST_IDLE, lines.advance()).await {
-                Ok(more) => {
-                    if !more? {
-                        return Err(Fault::Unknown("the list broke off".to_owned()).into());
-                    }
-                }
-                Err(_) => {
-                    // An old or overloaded server: it may do better with pages.
-                    self.streamed = false;
-                    return Err(Fault::Unknown("the list stopped coming".to_owned()).into());
-                }
+            let Ok(more) = timeout(LIST_IDLE, lines.advance()).await else {
+                // An old or overloaded server: it may do better with pages.
+                self.streamed = false;
+                return Err(Fault::Unknown("the list stopped coming".to_owned()).into());
+            };
+            if !more? {
+                return Err(Fault::Unknown("the list broke off".to_owned()).into());
             }
             match Message::read(lines.line()).ok_or_else(cluster::undecodable)? {
                 Message::Bookmark { version, initial_end: true } => {

@@ -1,5 +1,7 @@
 //! A stream's bytes cut into lines.
 
+use std::ops::Range;
+
 use kube::client::Body;
 
 use crate::{
@@ -14,16 +16,14 @@ const LINE_LIMIT: usize = 16 << 20;
 pub struct Lines {
     body: Body,
     buffer: Wiped,
-    /// Where the line that was given last ends; it is dropped before the next one is looked for.
-    given: usize,
-    /// How far the buffer has been searched for the end of a line.
-    searched: usize,
+    /// Where the line that was given last begins and ends.
+    given: Range<usize>,
 }
 
 impl Lines {
     /// Of that body.
     pub fn new(body: Body) -> Self {
-        Self { body, buffer: Wiped::default(), given: 0, searched: 0 }
+        Self { body, buffer: Wiped::default(), given: 0..0 }
     }
 
     /// Waits for the next line; false at the stream's end. A line that the stream's end cuts off is
@@ -32,15 +32,18 @@ impl Lines {
     /// # Errors
     /// The connection broke, or a line is too long to be one.
     pub async fn advance(&mut self) -> Result<bool, Fault> {
-        self.buffer.drop_front(std::mem::take(&mut self.given));
+        let mut searched = self.given.end;
         loop {
-            if let Some(at) = self.buffer.as_ref()[self.searched..].iter().position(|&b| b == b'\n') {
-                self.given = self.searched + at + 1;
-                self.searched = 0;
+            let start = self.given.end;
+            if let Some(at) = self.buffer.as_ref()[searched..].iter().position(|&b| b == b'\n') {
+                self.given = start..searched + at + 1;
                 return Ok(true);
             }
-            self.searched = self.buffer.as_ref().len();
-            if self.searched > LINE_LIMIT {
+            // Given lines are dropped together, when there is no other left.
+            self.buffer.drop_front(start);
+            self.given = 0..0;
+            searched = self.buffer.as_ref().len();
+            if searched > LINE_LIMIT {
                 return Err(Fault::Unknown("a line of the watch is too long".to_owned()));
             }
             match next_chunk(&mut self.body).await? {
@@ -52,7 +55,7 @@ impl Lines {
 
     /// The line that [`advance`](Self::advance) found.
     pub fn line(&self) -> &[u8] {
-        &self.buffer.as_ref()[..self.given]
+        &self.buffer.as_ref()[self.given.clone()]
     }
 }
 

@@ -129,6 +129,7 @@ mod tests {
         show(merge.take(part, round, said))
     }
 
+    #[allow(clippy::needless_pass_by_value)] // Reads better where it is called.
     fn show(said: Option<Said>) -> String {
         match said {
             None => String::new(),

@@ -14,7 +14,7 @@ pub struct Said<T, Id> {
     /// The round that it is in.
     pub round: u64,
     /// What it says.
-    pub said: Watched<T, Id>,
+    pub words: Watched<T, Id>,
 }
 
 /// A part's way to the merge.
@@ -32,9 +32,9 @@ impl<T, Id> Outlet<T, Id> {
     }
 
     /// Says it; waits while the engine is busy.
-    pub async fn say(&self, said: Watched<T, Id>) -> Result<(), Closed> {
+    pub async fn say(&self, words: Watched<T, Id>) -> Result<(), Closed> {
         let Self { part, round, .. } = *self;
-        self.to.send(Said { part, round, said }).await.map_err(|_| Closed)
+        self.to.send(Said { part, round, words }).await.map_err(|_| Closed)
     }
 
     /// Joins the current round and says that a fresh list starts.

@@ -149,7 +149,7 @@ impl<'de> Deserialize<'de> for Annotations {
 }
 
 /// The text's beginning, short enough to be kept.
-pub fn cut(text: &str) -> Box<str> {
+pub(super) fn cut(text: &str) -> Box<str> {
     text.chars().take(ANNOTATION_LIMIT).collect::<String>().into()
 }
 

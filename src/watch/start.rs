@@ -159,8 +159,8 @@ async fn merge<T, Id>(
     inputs: mpsc::Sender<Input>,
 ) {
     let mut merge = Merge::new(rounds.len());
-    while let Some(Said { part, round, said }) = from.recv().await {
-        let said = merge.take(part, round, said);
+    while let Some(Said { part, round, words }) = from.recv().await {
+        let said = merge.take(part, round, words);
         for (part, asked) in rounds.iter().enumerate() {
             asked.send_if_modified(|asked| std::mem::replace(asked, merge.round(part)) != merge.round(part));
         }

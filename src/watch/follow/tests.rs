@@ -1,88 +1,15 @@
-use std::sync::{
-    Arc, Mutex,
-    atomic::{AtomicUsize, Ordering},
-};
-
-use axum::{
-    Router,
-    body::Body as AxumBody,
-    extract::{Request, State},
-    http::StatusCode,
-    response::{IntoResponse, Response},
-};
-use futures::{StreamExt as _, stream};
-use kube::{Client, Config};
 use serde_json::{Value, json};
-use tokio::{
-    net::TcpListener,
-    sync::{mpsc, watch},
-};
+use tokio::sync::{mpsc, watch};
 
 use super::*;
 use crate::{
     catalog::ReadOptions,
+    cluster::fake::{Fake, Reply, lines, open, page, status, text},
     facts::Kind,
     ledger::{DigestKey, KEY_BYTES},
     record::captured::Captured,
     watch::{outlet::Said, secret::Secrets, workload::Workloads},
 };
-
-/// An answer of the server to one request.
-type Reply = Box<dyn Fn() -> Response + Send + Sync>;
-
-/// An API server that gives these answers, one after the other, the last one for ever.
-#[derive(Clone)]
-struct Server {
-    replies: Arc<Vec<Reply>>,
-    next: Arc<AtomicUsize>,
-    seen: Arc<Mutex<Vec<String>>>,
-}
-
-async fn answer(State(server): State<Server>, request: Request) -> Response {
-    server.seen.lock().unwrap().push(request.uri().to_string());
-    let at = server.next.fetch_add(1, Ordering::SeqCst).min(server.replies.len() - 1);
-    server.replies[at]()
-}
-
-impl Server {
-    async fn start(replies: Vec<Reply>) -> (Self, Api) {
-        let server = Self { replies: Arc::new(replies), next: Arc::default(), seen: Arc::default() };
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let uri = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
-        let router = Router::new().fallback(answer).with_state(server.clone());
-        tokio::spawn(async move { axum::serve(listener, router).await });
-        let mut config = Config::new(uri);
-        config.default_retry = false;
-        (server, Api::new(Client::try_from(config).unwrap()))
-    }
-
-    fn seen(&self) -> Vec<String> {
-        self.seen.lock().unwrap().clone()
-    }
-}
-
-/// Lines, and then the stream's end.
-fn lines(lines: Vec<String>) -> Reply {
-    Box::new(move || AxumBody::from(lines.join("\n") + "\n").into_response())
-}
-
-/// Lines, and then silence.
-fn open(lines: Vec<String>) -> Reply {
-    Box::new(move || {
-        let text = lines.join("\n") + "\n";
-        let first = stream::once(async move { Ok::<_, std::io::Error>(text) });
-        AxumBody::from_stream(first.chain(stream::pending())).into_response()
-    })
-}
-
-fn text(code: u16, text: &str) -> Reply {
-    let text = text.to_owned();
-    Box::new(move || (StatusCode::from_u16(code).unwrap(), text.clone()).into_response())
-}
-
-fn status(code: u16, message: &str) -> Reply {
-    text(code, &json!({"kind": "Status", "code": code, "message": message}).to_string())
-}
 
 fn secret(name: &str, version: u64) -> Value {
     json!({
@@ -104,12 +31,6 @@ fn bookmark(version: u64, ends_list: bool) -> String {
         object["metadata"]["annotations"] = json!({"k8s.io/initial-events-end": "true"});
     }
     event("BOOKMARK", &object)
-}
-
-fn list(items: &[Value], version: u64, next: &str) -> Reply {
-    let list =
-        json!({"metadata": {"resourceVersion": version.to_string(), "continue": next}, "items": items});
-    text(200, &list.to_string())
 }
 
 fn target() -> Target {
@@ -162,7 +83,7 @@ async fn said(api: Api, target: Target, count: usize) -> Vec<String> {
     let mut words = Vec::new();
     while words.len() < count {
         let next = timeout(Duration::from_secs(20), from.recv()).await;
-        let Ok(Some(Said { said, .. })) = next else { panic!("nothing after {words:?}") };
+        let Ok(Some(Said { words: said, .. })) = next else { panic!("nothing after {words:?}") };
         words.push(show(
             &said,
             |item| format!("{}@{}", item.id.name, item.version),
@@ -174,20 +95,20 @@ async fn said(api: Api, target: Target, count: usize) -> Vec<String> {
 }
 
 async fn follow_secrets(replies: Vec<Reply>, count: usize) -> (Vec<String>, Vec<String>) {
-    let (server, api) = Server::start(replies).await;
+    let (server, api) = Fake::start(replies);
     let words = said(api, target(), count).await;
-    (words, server.seen())
+    (words, server.uris())
 }
 
 #[tokio::test]
 async fn a_streamed_list_goes_on_as_a_watch_and_resumes_unbroken() {
-    let first = lines(vec![
+    let first = lines(&[
         event("ADDED", &secret("a", 4)),
         bookmark(9, true),
         event("MODIFIED", &secret("a", 10)),
         bookmark(12, false),
     ]);
-    let second = open(vec![event("DELETED", &secret("a", 13))]);
+    let second = open(&[event("DELETED", &secret("a", 13))]);
     let (words, seen) = follow_secrets(vec![first, second], 6).await;
     assert_eq!(words, ["relist", "+a@4", "complete@9", "+a@10", "progress@12", "-a@13"]);
     assert!(seen[0].contains("sendInitialEvents=true") && seen[0].contains("resourceVersion=&"), "{seen:?}");
@@ -199,9 +120,9 @@ async fn a_streamed_list_goes_on_as_a_watch_and_resumes_unbroken() {
 async fn an_older_server_is_listed_by_pages() {
     let replies = vec![
         status(422, "sendInitialEvents is forbidden for watch"),
-        list(&[secret("a", 4)], 0, "more"),
-        list(&[secret("b", 5)], 9, ""),
-        open(vec![event("ADDED", &secret("c", 10))]),
+        page(&[secret("a", 4)], 0, "more"),
+        page(&[secret("b", 5)], 9, ""),
+        open(&[event("ADDED", &secret("c", 10))]),
     ];
     let (words, seen) = follow_secrets(replies, 5).await;
     assert_eq!(words, ["relist", "+a@4", "+b@5", "complete@9", "+c@10"]);
@@ -213,11 +134,11 @@ async fn an_older_server_is_listed_by_pages() {
 async fn an_expired_version_makes_a_fresh_list() {
     let expired = json!({"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"});
     let replies = vec![
-        lines(vec![bookmark(9, true)]),
-        lines(vec![event("ERROR", &expired)]),
-        lines(vec![bookmark(20, true)]),
+        lines(&[bookmark(9, true)]),
+        lines(&[event("ERROR", &expired)]),
+        lines(&[bookmark(20, true)]),
         status(410, "too old"),
-        open(vec![bookmark(30, true)]),
+        open(&[bookmark(30, true)]),
     ];
     let (words, _) = follow_secrets(replies, 6).await;
     assert_eq!(words, ["relist", "complete@9", "relist", "complete@20", "relist", "complete@30"]);
@@ -226,7 +147,7 @@ async fn an_expired_version_makes_a_fresh_list() {
 #[tokio::test]
 async fn missing_rights_are_said_once_and_recover() {
     let forbidden = || status(403, r#"secrets is forbidden: User "x" cannot list resource "secrets""#);
-    let replies = vec![forbidden(), forbidden(), open(vec![bookmark(9, true)])];
+    let replies = vec![forbidden(), forbidden(), open(&[bookmark(9, true)])];
     let (words, seen) = follow_secrets(replies, 3).await;
     assert_eq!(words, ["forbidden", "relist", "complete@9"]);
     assert_eq!(seen.len(), 3);
@@ -235,14 +156,14 @@ async fn missing_rights_are_said_once_and_recover() {
 #[tokio::test]
 async fn where_rights_may_be_missing_it_counts_as_empty() {
     let forbidden = status(403, r#"namespaces "a" is forbidden: User "x" cannot list resource"#);
-    let (_, api) = Server::start(vec![forbidden]).await;
+    let (_, api) = Fake::start(vec![forbidden]);
     let words = said(api, Target { optional: true, ..target() }, 2).await;
     assert_eq!(words, ["relist", "complete@0"]);
 }
 
 #[tokio::test]
 async fn a_version_that_goes_back_is_passed_on_and_ends_the_watch() {
-    let replies = vec![lines(vec![bookmark(90, true), bookmark(12, false)]), open(vec![bookmark(12, true)])];
+    let replies = vec![lines(&[bookmark(90, true), bookmark(12, false)]), open(&[bookmark(12, true)])];
     let (words, _) = follow_secrets(replies, 5).await;
     assert_eq!(words, ["relist", "complete@90", "progress@12", "relist", "complete@12"]);
 }
@@ -251,7 +172,7 @@ async fn a_version_that_goes_back_is_passed_on_and_ends_the_watch() {
 async fn ignored_namespaces_are_dropped() {
     let mut ignored = secret("b", 10);
     ignored["metadata"]["namespace"] = "kube-system".into();
-    let replies = vec![open(vec![
+    let replies = vec![open(&[
         event("ADDED", &ignored),
         bookmark(9, true),
         event("DELETED", &ignored),
@@ -264,10 +185,10 @@ async fn ignored_namespaces_are_dropped() {
 #[tokio::test]
 async fn a_resumption_after_failures_breaks_nothing() {
     let replies = vec![
-        lines(vec![bookmark(9, true)]),
+        lines(&[bookmark(9, true)]),
         status(500, "etcd is busy"),
         status(429, "later"),
-        open(vec![event("ADDED", &secret("a", 10))]),
+        open(&[event("ADDED", &secret("a", 10))]),
     ];
     let (words, seen) = follow_secrets(replies, 3).await;
     assert_eq!(words, ["relist", "complete@9", "+a@10"]);
@@ -282,7 +203,7 @@ async fn one_object_that_cannot_be_read_is_left_out() {
     later["metadata"]["resourceVersion"] = "10".into();
     let log = Captured::default();
     let guard = tracing::subscriber::set_default(log.subscriber(tracing::Level::TRACE));
-    let replies = vec![open(vec![
+    let replies = vec![open(&[
         event("ADDED", &bad),
         event("ADDED", &secret("good", 6)),
         bookmark(9, true),
@@ -302,9 +223,9 @@ fn garbled() -> Vec<Reply> {
     let whole = event("ADDED", &secret("hunter2", 4));
     let cut = &whole[..whole.len() - 9];
     vec![
-        lines(vec![cut.to_owned(), bookmark(9, true)]),
-        lines(vec![whole.replace("\"data\":{", "\"data\":[hunter2,")]),
-        Box::new(|| AxumBody::from("{\"hunter2 aHVudGVyMg==").into_response()),
+        lines(&[cut.to_owned(), bookmark(9, true)]),
+        lines(&[whole.replace("\"data\":{", "\"data\":[hunter2,")]),
+        text(200, "{\"hunter2 aHVudGVyMg=="),
         text(200, "hunter2 aHVudGVyMg==\n"),
         text(500, "<html>hunter2 aHVudGVyMg==</html>"),
         status(422, "is forbidden"),
@@ -312,8 +233,8 @@ fn garbled() -> Vec<Reply> {
             200,
             "{\"metadata\":{\"resourceVersion\":\"4\"},\"items\":[{\"data\":{\"a\":\"aHVudGVyMg==\",\"hunter2",
         ),
-        list(&[json!({"metadata": 4, "data": "hunter2"})], 4, ""),
-        open(vec![bookmark(20, true)]),
+        page(&[json!({"metadata": 4, "data": "hunter2"})], 4, ""),
+        open(&[bookmark(20, true)]),
     ]
 }
 
@@ -321,15 +242,15 @@ fn garbled() -> Vec<Reply> {
 async fn no_value_of_a_garbled_answer_is_ever_logged() {
     let log = Captured::default();
     let guard = tracing::subscriber::set_default(log.subscriber(tracing::Level::TRACE));
-    let (server, api) = Server::start(garbled()).await;
+    let (server, api) = Fake::start(garbled());
     let (to, mut from) = mpsc::channel(100);
     let (_round, rounds) = watch::channel(0);
     let reader = Secrets { key: DigestKey::new([1; KEY_BYTES]), ignored: vec![] };
     let task = tokio::spawn(follow_with(api, target(), reader, Outlet::new(0, rounds, to), quick()));
     let mut words = Vec::new();
-    while server.next.load(Ordering::SeqCst) < 7 {
+    while server.count() < 7 {
         tokio::select! {
-            Some(Said { said, .. }) = from.recv() => {
+            Some(Said { words: said, .. }) = from.recv() => {
                 words.push(show(&said, |_| String::new(), |_| String::new()));
             }
             () = sleep(Duration::from_millis(20)) => {}
@@ -352,15 +273,13 @@ async fn the_clients_own_list_would_log_it_but_for_the_caps() {
     use k8s_openapi::api::core::v1::Secret;
     for capped in [false, true] {
         let log = Captured::default();
-        let subscriber: Arc<dyn tracing::Subscriber + Send + Sync> =
-            if capped { Arc::new(log.subscriber(tracing::Level::TRACE)) } else { Arc::new(log.uncapped()) };
-        let guard = tracing::subscriber::set_default(subscriber);
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let uri = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
-        let router =
-            Router::new().fallback(|| async { "{\"items\":[{\"data\":{\"a\":\"aHVudGVyMg==\",\"hunter2" });
-        tokio::spawn(async move { axum::serve(listener, router).await });
-        let client = Client::try_from(Config::new(uri)).unwrap();
+        let guard = if capped {
+            tracing::subscriber::set_default(log.subscriber(tracing::Level::TRACE))
+        } else {
+            tracing::subscriber::set_default(log.uncapped())
+        };
+        let garbled = text(200, "{\"items\":[{\"data\":{\"a\":\"aHVudGVyMg==\",\"hunter2");
+        let (_, client) = Fake::client(vec![garbled]);
         let listed = kube::Api::<Secret>::all(client).list(&kube::api::ListParams::default()).await;
         drop(guard);
         assert!(listed.is_err());
@@ -370,8 +289,7 @@ async fn the_clients_own_list_would_log_it_but_for_the_caps() {
 
 #[tokio::test]
 async fn a_kind_that_is_not_known_is_waited_for() {
-    let (server, api) =
-        Server::start(vec![text(404, "404 page not found"), open(vec![bookmark(9, true)])]).await;
+    let (server, api) = Fake::start(vec![text(404, "404 page not found"), open(&[bookmark(9, true)])]);
     let (to, mut from) = mpsc::channel(100);
     let (_round, rounds) = watch::channel(0);
     let reader =
@@ -379,16 +297,16 @@ async fn a_kind_that_is_not_known_is_waited_for() {
     tokio::spawn(follow_with(api, target(), reader, Outlet::new(0, rounds, to), quick()));
     let mut words = Vec::new();
     for _ in 0..3 {
-        let Said { said, .. } = from.recv().await.unwrap();
+        let Said { words: said, .. } = from.recv().await.unwrap();
         words.push(show(&said, |_| String::new(), |_| String::new()));
     }
     assert_eq!(words, ["unknown kind", "relist", "complete@9"]);
-    assert_eq!(server.seen().len(), 2);
+    assert_eq!(server.count(), 2);
 }
 
 #[tokio::test]
 async fn a_new_round_makes_a_fresh_list() {
-    let (_, api) = Server::start(vec![open(vec![bookmark(9, true)]), open(vec![bookmark(10, true)])]).await;
+    let (_, api) = Fake::start(vec![open(&[bookmark(9, true)]), open(&[bookmark(10, true)])]);
     let (to, mut from) = mpsc::channel(100);
     let (round, rounds) = watch::channel(0);
     let reader = Secrets { key: DigestKey::new([1; KEY_BYTES]), ignored: vec![] };
@@ -396,8 +314,8 @@ async fn a_new_round_makes_a_fresh_list() {
     for (asked, version) in [(0, 9), (1, 10)] {
         round.send_replace(asked);
         let relist = from.recv().await.unwrap();
-        assert!(matches!(relist.said, Watched::Relist) && relist.round == asked);
-        assert!(matches!(from.recv().await.unwrap().said, Watched::Complete(Version(v)) if v == version));
+        assert!(matches!(relist.words, Watched::Relist) && relist.round == asked);
+        assert!(matches!(from.recv().await.unwrap().words, Watched::Complete(Version(v)) if v == version));
     }
 }
 
@@ -407,4 +325,40 @@ fn silence_is_between_five_and_ten_minutes_and_differs() {
     let all: Vec<_> = (0..100).map(of).collect();
     assert!(all.iter().all(|silence| (300..600).contains(&silence.as_secs())));
     assert!(all.iter().any(|silence| *silence != all[0]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_watch_resumes_and_is_listed_afresh_in_the_end() {
+    let replies = vec![open(&[bookmark(9, true)]), open(&[]), open(&[])];
+    let start = Instant::now();
+    let (server, api) = Fake::start(replies);
+    let key = DigestKey::new([1; KEY_BYTES]);
+    let (to, mut from) = mpsc::channel(100);
+    let (_round, rounds) = watch::channel(0);
+    tokio::spawn(follow(api, target(), Secrets { key, ignored: vec![] }, Outlet::new(0, rounds, to)));
+    let mut relists = 0;
+    while relists < 2 {
+        relists += usize::from(matches!(from.recv().await.unwrap().words, Watched::Relist));
+    }
+    let silent = start.elapsed();
+    assert!(silent >= target().silence() && silent < target().silence() + IDLE, "{silent:?}");
+    let resumed = server.uris().iter().filter(|uri| uri.contains("resourceVersion=9&")).count();
+    assert!((1..=3).contains(&resumed), "{:?}", server.uris());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_resumption_that_fails_for_a_minute_loses_the_inventory() {
+    let (_, api) = Fake::start(vec![lines(&[bookmark(9, true)]), status(500, "down")]);
+    let key = DigestKey::new([1; KEY_BYTES]);
+    let (to, mut from) = mpsc::channel(100);
+    let (_round, rounds) = watch::channel(0);
+    tokio::spawn(follow(api, target(), Secrets { key, ignored: vec![] }, Outlet::new(0, rounds, to)));
+    let start = Instant::now();
+    loop {
+        if let Watched::Broken(fault) = from.recv().await.unwrap().words {
+            assert_eq!(fault, InventoryFault::Unavailable("HTTP 500: down".to_owned()));
+            break;
+        }
+    }
+    assert!(start.elapsed() >= PATIENCE && start.elapsed() < 2 * PATIENCE, "{:?}", start.elapsed());
 }
