@@ -58,9 +58,10 @@ async fn install(stage: &Stage<'_>) -> Result<Operator> {
     let after = shop::look(stage)?;
     check(shop::rolled(&before, &after).is_empty(), "installing rolls nothing")?;
     stage.fact("ready, and nothing was rolled");
-    let foreign = audit.read_of(&stage.install.user).into_iter().filter(|entry| {
-        entry.is_write() && entry.namespace != stage.install.own_namespace
-    });
+    let foreign = audit
+        .read_of(&stage.install.user)
+        .into_iter()
+        .filter(|entry| entry.is_write() && entry.namespace != stage.install.own_namespace);
     check(foreign.count() == 0, "installing writes to its own namespace only")?;
     stage.fact("the audit log: it wrote to its own namespace only");
     Ok(operator)
