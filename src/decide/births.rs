@@ -90,7 +90,7 @@ impl Births<'_> {
                 Order::Ask(version) => return Holds::Ask(version),
                 Order::Blind => return Holds::Other,
                 Order::Younger => return verdict(held(entry, next, required), current.value),
-                Order::Older if index == 0 => return before_all(entry, known),
+                Order::Older if index == 0 => return before_all(entry, current.value),
                 Order::Older => {}
             }
             if entry.value != Value::Absent || !required {
@@ -150,7 +150,8 @@ fn first_sight(birth: &Birth, written: Option<Time>, by: Point) -> Order {
         return Order::Younger;
     }
     match written {
-        Some(written) if birth.born <= written => Order::Older,
+        // Both have whole seconds, and an installation makes a Secret and at once the pods that read it.
+        Some(written) if birth.born < written => Order::Older,
         Some(_) | None => Order::Younger,
     }
 }
@@ -167,9 +168,10 @@ fn verdict(held: Value, current: Value) -> Holds {
     if held == current && held != Value::Unknown { Holds::Current } else { Holds::Other }
 }
 
-fn before_all(oldest: &Entry, known: usize) -> Holds {
+/// What was probably stale at the first sight is no more and no less so when that value stands again.
+fn before_all(oldest: &Entry, current: Value) -> Holds {
     match oldest.since {
-        Since::FirstSight { .. } if known == 1 => Holds::FirstSight,
+        Since::FirstSight { .. } if oldest.value == current => Holds::FirstSight,
         _ => Holds::Other,
     }
 }

@@ -37,6 +37,9 @@ pub struct Head {
     /// What every ledger object begins with.
     #[serde(flatten)]
     pub cover: Cover,
+    /// How often it was written: a write that changes nothing gets no version of its own.
+    #[serde(default)]
+    pub writes: u64,
     /// What a newer version of Uptake wrote.
     #[serde(flatten)]
     pub more: Map<String, Json>,

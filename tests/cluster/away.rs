@@ -106,6 +106,8 @@ async fn a_value_that_came_back_while_it_was_away_rolls_nothing() {
     let stage = Stage::set("back").await;
     let web = &reader("web");
     stage.run(&[web]).await;
+    // Pods born while nobody watched, or shortly before, might hold what stood in between.
+    stage.wait_aged(web).await;
     start_rolls_nothing(&stage, &[web]).await.kill9();
     stage.rotate("two").await;
     stage.rotate("one").await;

@@ -11,6 +11,7 @@ mod changes;
 mod faults;
 mod harness;
 mod others;
+mod rolls;
 mod secrecy;
 mod stage;
 mod starting;

@@ -71,7 +71,8 @@ async fn ledger(stage: &Stage) -> String {
     let secrets = secrets.list(&ListParams::default()).await.unwrap().items;
     assert!(secrets.len() > 1, "a key, a ledger");
     let values = secrets.iter().flat_map(|secret| secret.data.iter().flatten());
-    let decoded: String = values.map(|(_, value)| String::from_utf8_lossy(&value.0).into_owned() + "\n").collect();
+    let decoded: String =
+        values.map(|(_, value)| String::from_utf8_lossy(&value.0).into_owned() + "\n").collect();
     decoded + &json!(secrets).to_string()
 }
 
@@ -142,13 +143,14 @@ async fn startup_rotations_and_a_stop_say_no_value() {
 #[tokio::test]
 async fn failed_and_held_rollouts_say_no_value() {
     let (stage, _proxy, web) = talkative("failing").await;
-    let broken = reader("broken")
+    stage.ns.set_secret("db", &[("fine", "yes")]).await;
+    let crashing = &reader("crashing")
+        .consumes(Via::env("db", "fine"))
         .set("/spec/progressDeadlineSeconds", json!(2))
-        .template_annotation("test.uptake.dev/crash-unless", &format!("{VALUE}={FIRST}"));
-    let crashing = &broken;
+        .template_annotation("test.uptake.dev/crash-unless", "db/fine=yes");
     stage.run(&[crashing]).await;
     let operator = stage.operator().await;
-    stage.rotate(SECOND).await;
+    stage.ns.set_secret("db", &[("password", SECOND), ("fine", "no")]).await;
     stage.wait_outcomes("RolloutFailed", crashing, 1).await;
     stage.wait_values(&web, VALUE, SECOND).await;
     stage.ns.remove_key("db", "password").await;
@@ -207,12 +209,13 @@ async fn survives(prefix: &str, paged: bool, faults: Vec<Fault>) {
             proxy.on(watch_of("secrets"), fault).times(2)
         };
         let operator = Operator::start(stage.cluster, &stage.install);
-        eventually(ROLLED, || async { (garbled.hits() > 0).then_some(()).ok_or_else(|| operator.log()) }).await;
+        eventually(ROLLED, || async { (garbled.hits() > 0).then_some(()).ok_or_else(|| operator.log()) })
+            .await;
         operator.wait_ready(ROLLED).await;
         assert_silent(&stage, &operator).await;
         operator.kill9();
+        garbled.remove();
     }
-    proxy.clear();
     let before = stage.trace(&web).await;
     let operator = stage.operator().await;
     stage.rotate(SECOND).await;
@@ -231,7 +234,9 @@ async fn a_garbled_list_of_secrets_says_no_value() {
     let rewrites: [fn(&[u8]) -> Vec<u8>; 6] =
         [wrong_type, wrong_encoding, number_for_text, bad_name, plain_value, data_as_message];
     let faults = rewrites.map(Fault::Rewrite).into_iter();
-    let cuts = [100, 400, 700].into_iter().flat_map(|at| [Fault::CutAfter(at), Fault::EndAfter(at), Fault::Corrupt(at)]);
+    let cuts = [100, 400, 700]
+        .into_iter()
+        .flat_map(|at| [Fault::CutAfter(at), Fault::EndAfter(at), Fault::Corrupt(at)]);
     survives("garbled", true, faults.chain(cuts).collect()).await;
 }
 
@@ -251,7 +256,8 @@ async fn a_garbled_event_of_a_secret_says_no_value() {
     for (at, value) in [(40, SECOND), (150, FIRST), (260, SECOND)] {
         let garbled = proxy.on(watch_of("secrets"), Fault::Corrupt(at)).times(1);
         proxy.cut_open_answers();
-        eventually(ROLLED, || async { (garbled.hits() > 0).then_some(()).ok_or("the watch still stands") }).await;
+        eventually(ROLLED, || async { (garbled.hits() > 0).then_some(()).ok_or("the watch still stands") })
+            .await;
         stage.rotate(value).await;
         stage.wait_values(&web, VALUE, value).await;
     }

@@ -7,6 +7,7 @@ use crate::support::{
     wait::eventually,
     workload::{Via, Workload},
 };
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{ListParams, PostParams};
 use serde_json::{Map, Value, json};
@@ -19,6 +20,9 @@ pub const ROLLED: Duration = Duration::from_secs(60);
 
 /// As `--settle` is when nobody gives it.
 pub const DEFAULT_SETTLE: Duration = Duration::from_secs(2);
+
+/// Births have whole seconds, and clocks are held to be two of them apart at most.
+const AGED: Duration = Duration::from_secs(4);
 
 /// The Secret that most tests turn on, and a Deployment that reads its `password`.
 pub const VALUE: &str = "db/password";
@@ -57,6 +61,17 @@ impl Stage {
         for workload in workloads {
             self.ns.wait_rolled_out_within(ROLLED, workload).await;
         }
+    }
+
+    /// Until its pods are so old that no clock's inaccuracy makes their births doubtful.
+    pub async fn wait_aged(&self, workload: &Workload) {
+        eventually(ROLLED, || async {
+            let births =
+                self.ns.pods(workload).await.into_iter().filter_map(|pod| pod.metadata.creation_timestamp);
+            let doubtful = births.map(|birth| birth.0 + AGED).any(|aged| aged > Timestamp::now());
+            (!doubtful).then_some(()).ok_or("pods are too young")
+        })
+        .await;
     }
 
     /// Starts the operator and waits until it is ready.

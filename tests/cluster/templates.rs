@@ -57,7 +57,7 @@ async fn fields_newer_than_any_client_library_stay() {
         )
         .set(
             "/spec/template/spec/containers/0/lifecycle",
-            json!({ "preStop": { "sleep": { "seconds": 1 } } }),
+            json!({ "preStop": { "sleep": { "seconds": 0 } } }),
         )
         .set(
             "/spec/template/spec/containers/0/resizePolicy",

@@ -117,10 +117,11 @@ fn what_is_older_than_all_that_is_known_is_stale_or_first_sight() {
     let first = Entry { value: A, since: Since::FirstSight { written: Some(time(1000)), by: at(10, 5000) } };
     let none = ExactLists::new();
     assert_eq!(holds(born(900), &history(&[first]), &none), Holds::FirstSight);
-    assert_eq!(holds(born(1001), &history(&[first]), &none), Holds::Current);
+    assert_eq!(holds(born(1000), &history(&[first]), &none), Holds::Current);
+    assert_eq!(holds(born(900), &history(&[first, seen(B, 20, 6000)]), &none), Holds::Other);
     assert_eq!(
         holds(born(900), &history(&[first, seen(B, 20, 6000), seen(A, 30, 7000)]), &none),
-        Holds::Other
+        Holds::FirstSight
     );
     let trimmed = history(&[seen(A, 10, 1000), seen(B, 20, 2000), seen(A, 30, 3000)]);
     assert_eq!(holds(born(100), &trimmed, &none), Holds::Other);
