@@ -104,7 +104,7 @@ impl Births<'_> {
         match *since {
             Since::Beginning => Order::Younger,
             Since::Seen(point) => self.order_to_point(birth, point),
-            Since::Between { after, by } => between(birth, after, by),
+            Since::Between { after, by } => self.order_to_interval(birth, after, by),
             Since::FirstSight { written, by } => first_sight(birth, written, by),
         }
     }
@@ -131,18 +131,58 @@ impl Births<'_> {
     }
 }
 
-fn by_clock(birth: &Birth, time: Time) -> Order {
-    if birth.born <= time + TIE { Order::Older } else { Order::Younger }
+/// Before the clocks and in between, whoever lived at the interval's beginning is older, and whoever didn't yet live at
+/// its end is younger.
+impl Births<'_> {
+    fn order_to_interval(&self, birth: &Birth, after: Point, by: Point) -> Order {
+        match self.lived_at(birth, after) {
+            Lived::Yes => return Order::Older,
+            Lived::Ask => return Order::Ask(after.version),
+            Lived::No | Lived::Unsure => {}
+        }
+        if birth.stamped.is_some_and(|stamped| stamped >= by.version) {
+            return Order::Younger;
+        }
+        match self.lived_at(birth, by) {
+            Lived::No => Order::Younger,
+            Lived::Ask => Order::Ask(by.version),
+            Lived::Yes | Lived::Unsure => Order::Blind,
+        }
+    }
+
+    /// Whether a pod lived at a point.
+    fn lived_at(&self, birth: &Birth, point: Point) -> Lived {
+        if birth.born < point.time.before(FAR) {
+            return Lived::Yes;
+        }
+        if birth.born > point.time + FAR {
+            return Lived::No;
+        }
+        // A point that no version belongs to can't be asked for.
+        let askable = self.comparable && point.version > Version(0);
+        match self.exact.get(&point.version).filter(|_| askable) {
+            None if askable => Lived::Ask,
+            Some(Exact::Pods(alive)) if alive.binary_search(&birth.uid).is_ok() => Lived::Yes,
+            Some(Exact::Pods(_)) => Lived::No,
+            Some(Exact::Unavailable) | None if birth.born < point.time.before(TIE) => Lived::Yes,
+            Some(Exact::Unavailable) | None if birth.born > point.time + TIE => Lived::No,
+            Some(Exact::Unavailable) | None => Lived::Unsure,
+        }
+    }
 }
 
-fn between(birth: &Birth, after: Point, by: Point) -> Order {
-    if birth.stamped.is_some_and(|stamped| stamped >= by.version) || birth.born > by.time + TIE {
-        Order::Younger
-    } else if birth.born < after.time.before(TIE) {
-        Order::Older
-    } else {
-        Order::Blind
-    }
+/// Whether a pod lived at a point.
+enum Lived {
+    Yes,
+    No,
+    /// Too close for the clocks.
+    Unsure,
+    /// The exact list has to be read first.
+    Ask,
+}
+
+fn by_clock(birth: &Birth, time: Time) -> Order {
+    if birth.born <= time + TIE { Order::Older } else { Order::Younger }
 }
 
 fn first_sight(birth: &Birth, written: Option<Time>, by: Point) -> Order {

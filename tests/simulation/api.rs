@@ -127,7 +127,9 @@ impl World {
 
     fn pods_at(&mut self, namespace: &Name, version: u64) -> Result<Vec<Uid>, Fault> {
         if self.knobs.separate_stores {
-            self.violated("pods are listed at a Secret's version though they lie in another store".to_owned());
+            self.violated(
+                "pods are listed at a Secret's version though they lie in another store".to_owned(),
+            );
         }
         if version < self.compacted {
             self.tally.fault("expired");

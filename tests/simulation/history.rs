@@ -50,42 +50,136 @@ pub enum CrashPoint {
 /// What happens. Numbers choose an object among those that there are then.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Action {
-    SetKey { secret: u64, key: u8, silent: bool },
+    SetKey {
+        secret: u64,
+        key: u8,
+        silent: bool,
+    },
     /// The value that stood before.
-    SetBack { secret: u64, key: u8, silent: bool },
-    Label { secret: u64, moves_time: bool },
-    DeleteSecret { secret: u64 },
-    CreateSecret { secret: u64, same: bool },
-    Recreate { secret: u64, same: bool },
-    RemoveKey { secret: u64, key: u8 },
-    SecretMode { secret: u64, mode: u8 },
-    NewWorkload { draw: u64 },
-    EditReferences { workload: u64, draw: u64 },
-    Image { workload: u64, bad: bool },
-    NeverReady { workload: u64, on: bool },
-    Scale { workload: u64, to: u32 },
-    Restart { workload: u64 },
-    Undo { workload: u64 },
-    Pause { workload: u64, on: bool },
-    DeleteWorkload { workload: u64, slow: bool },
-    RecreateWorkload { workload: u64 },
-    Evict { pod: u64 },
-    DeletePod { pod: u64 },
-    Mode { workload: u64, mode: u8 },
-    NamespaceMode { namespace: u8, mode: u8 },
-    OperatorPause { on: bool },
-    ForeignStamp { workload: u64, draw: u64 },
-    GitOps { workload: u64 },
-    GitOpsAlways { workload: u64, on: bool },
-    Deny { workload: u64, on: bool },
-    Strip { workload: u64, on: bool },
-    Quota { workload: u64, on: bool },
-    Crash { point: CrashPoint, down: Ms },
-    Break { stream: usize, relist: bool, pause: Ms },
-    Outage { stream: usize, pause: Ms },
-    LedgerOutage { pause: Ms },
+    SetBack {
+        secret: u64,
+        key: u8,
+        silent: bool,
+    },
+    Label {
+        secret: u64,
+        moves_time: bool,
+    },
+    DeleteSecret {
+        secret: u64,
+    },
+    CreateSecret {
+        secret: u64,
+        same: bool,
+    },
+    Recreate {
+        secret: u64,
+        same: bool,
+    },
+    RemoveKey {
+        secret: u64,
+        key: u8,
+    },
+    SecretMode {
+        secret: u64,
+        mode: u8,
+    },
+    NewWorkload {
+        draw: u64,
+    },
+    EditReferences {
+        workload: u64,
+        draw: u64,
+    },
+    Image {
+        workload: u64,
+        bad: bool,
+    },
+    NeverReady {
+        workload: u64,
+        on: bool,
+    },
+    Scale {
+        workload: u64,
+        to: u32,
+    },
+    Restart {
+        workload: u64,
+    },
+    Undo {
+        workload: u64,
+    },
+    Pause {
+        workload: u64,
+        on: bool,
+    },
+    DeleteWorkload {
+        workload: u64,
+        slow: bool,
+    },
+    RecreateWorkload {
+        workload: u64,
+    },
+    Evict {
+        pod: u64,
+    },
+    DeletePod {
+        pod: u64,
+    },
+    Mode {
+        workload: u64,
+        mode: u8,
+    },
+    NamespaceMode {
+        namespace: u8,
+        mode: u8,
+    },
+    OperatorPause {
+        on: bool,
+    },
+    ForeignStamp {
+        workload: u64,
+        draw: u64,
+    },
+    GitOps {
+        workload: u64,
+    },
+    GitOpsAlways {
+        workload: u64,
+        on: bool,
+    },
+    Deny {
+        workload: u64,
+        on: bool,
+    },
+    Strip {
+        workload: u64,
+        on: bool,
+    },
+    Quota {
+        workload: u64,
+        on: bool,
+    },
+    Crash {
+        point: CrashPoint,
+        down: Ms,
+    },
+    Break {
+        stream: usize,
+        relist: bool,
+        pause: Ms,
+    },
+    Outage {
+        stream: usize,
+        pause: Ms,
+    },
+    LedgerOutage {
+        pause: Ms,
+    },
     LedgerOverwritten,
-    LedgerDeleted { draw: u64 },
+    LedgerDeleted {
+        draw: u64,
+    },
     Compact,
 }
 
@@ -178,9 +272,7 @@ fn action(rng: &mut Rng) -> Action {
         597..=616 => Action::Evict { pod: draw },
         617..=641 => Action::DeletePod { pod: draw },
         642..=661 => Action::Mode { workload, mode: rng.pick(&[0, 0, 1, 2, 3, 4]) },
-        662..=669 => {
-            Action::NamespaceMode { namespace: rng.pick(&[0, 1]), mode: rng.pick(&[0, 0, 1, 2, 3]) }
-        }
+        662..=669 => Action::NamespaceMode { namespace: rng.pick(&[0, 1]), mode: rng.pick(&[0, 0, 1, 2, 3]) },
         670..=681 => Action::OperatorPause { on: rng.permille(400) },
         682..=696 => Action::ForeignStamp { workload, draw },
         697..=711 => Action::GitOps { workload },
@@ -194,9 +286,7 @@ fn action(rng: &mut Rng) -> Action {
             relist: rng.permille(600),
             pause: rng.between(0, 8_000),
         },
-        949..=963 => {
-            Action::Outage { stream: rng.pick(&[0, 1, 2, 3, 4]), pause: rng.between(1_000, 60_000) }
-        }
+        949..=963 => Action::Outage { stream: rng.pick(&[0, 1, 2, 3, 4]), pause: rng.between(1_000, 60_000) },
         964..=975 => Action::LedgerOutage { pause: rng.between(500, 60_000) },
         976..=982 => Action::LedgerOverwritten,
         983..=987 => Action::LedgerDeleted { draw },

@@ -75,7 +75,8 @@ impl World {
         }
         template.uses.iter().any(|one| {
             let stood = self.stood.get(&self.place(pod, one));
-            let between = stood.into_iter().flatten().filter(|stood| stood.version > from && stood.version <= to);
+            let between =
+                stood.into_iter().flatten().filter(|stood| stood.version > from && stood.version <= to);
             between.into_iter().any(|stood| stood.value != self.held(pod, one))
         })
     }
@@ -109,7 +110,9 @@ impl World {
         let late = if self.knobs.late > 0 { 9_000 } else { 500 };
         let by_clock = self.knobs.separate_stores || self.compacted > 0;
         let tie = by_clock
-            && stood.iter().any(|stood| pod.created >= stood.at - 3_500 && pod.created <= stood.at + 3_500 + late);
+            && stood
+                .iter()
+                .any(|stood| pod.created >= stood.at - 3_500 && pod.created <= stood.at + 3_500 + late);
         if tie {
             return Some(Excuse::Tie);
         }
@@ -127,9 +130,10 @@ impl World {
     /// Why nobody could know that a stale pod is stale.
     pub fn unknowable(&self, pod: &Pod, template: &Template) -> Option<&'static str> {
         let version = self.version;
-        let stale = template.uses.iter().filter(|one| {
-            self.held(pod, one) != self.value_at(self.place(pod, one), version)
-        });
+        let stale = template
+            .uses
+            .iter()
+            .filter(|one| self.held(pod, one) != self.value_at(self.place(pod, one), version));
         let mut why = None;
         for one in stale {
             why = Some(self.unknowable_of(pod, self.place(pod, one))?);
@@ -143,9 +147,11 @@ impl World {
         if self.checks.made(place.0).is_some_and(|made| pod.born < made && last <= made) {
             return Some("first_sight");
         }
-        let blind = self.checks.blind.iter().filter(|blind| {
-            blind.namespace == place.0 && last <= blind.by && pod.born < last
-        });
+        let blind = self
+            .checks
+            .blind
+            .iter()
+            .filter(|blind| blind.namespace == place.0 && last <= blind.by && pod.born < last);
         for blind in blind {
             // A place of which nobody kept a history, first looked at now: its own word is all there is.
             if blind.known.as_ref().is_some_and(|known| !known.contains(&place)) {
@@ -153,7 +159,10 @@ impl World {
             }
             // It changed and changed back, and its time doesn't tell.
             let back = self.value_at(place, blind.after) == self.value_at(place, blind.by);
-            let moved = stood.last().and_then(|stood| stood.written).is_some_and(|at| at > blind.after_at + self.margin());
+            let moved = stood
+                .last()
+                .and_then(|stood| stood.written)
+                .is_some_and(|at| at > blind.after_at + self.margin());
             if back && !moved && pod.born > blind.after {
                 return Some("masked");
             }
