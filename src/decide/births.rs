@@ -75,6 +75,13 @@ pub enum Holds {
     Ask(Version),
 }
 
+impl Holds {
+    /// What is known of a pod whose birth was compared with a first sight.
+    fn doubted(self, doubt: bool) -> Self {
+        if doubt && self == Self::Other { Self::FirstSight } else { self }
+    }
+}
+
 impl Births<'_> {
     /// What a pod holds of a value with that history, looking no further than `upto`. A required value's
     /// absence can't be held by a running container: such a pod got the value that came next.
@@ -85,13 +92,19 @@ impl Births<'_> {
             .map_or(entries.len(), |upto| entries.iter().take_while(|e| e.since.version() <= upto).count());
         let Some((current, _)) = entries[..known].split_last() else { return Holds::Current };
         let mut next = None;
+        // A pod older than a first sight by `managedFields` alone is no proof: it may well hold what was seen.
+        let mut doubt = false;
         for (index, entry) in entries[..known].iter().enumerate().rev() {
             match self.order(birth, &entry.since) {
                 Order::Ask(version) => return Holds::Ask(version),
                 Order::Blind => return Holds::Other,
-                Order::Younger => return verdict(held(entry, next, required), current.value),
-                Order::Older if index == 0 => return before_all(entry, known),
-                Order::Older => {}
+                Order::Younger => return verdict(held(entry, next, required), current.value).doubted(doubt),
+                Order::Older => {
+                    doubt |= matches!(entry.since, Since::FirstSight { .. }) && entry.value == current.value;
+                    if index == 0 {
+                        return Holds::Other.doubted(doubt);
+                    }
+                }
             }
             if entry.value != Value::Absent || !required {
                 next = Some(entry.value);
@@ -150,7 +163,8 @@ fn first_sight(birth: &Birth, written: Option<Time>, by: Point) -> Order {
         return Order::Younger;
     }
     match written {
-        Some(written) if birth.born <= written => Order::Older,
+        // A Secret and its consumer are often made within one second, and times are cut to it.
+        Some(written) if birth.born < written => Order::Older,
         Some(_) | None => Order::Younger,
     }
 }
@@ -165,13 +179,6 @@ fn held(entry: &Entry, next: Option<Value>, required: bool) -> Value {
 
 fn verdict(held: Value, current: Value) -> Holds {
     if held == current && held != Value::Unknown { Holds::Current } else { Holds::Other }
-}
-
-fn before_all(oldest: &Entry, known: usize) -> Holds {
-    match oldest.since {
-        Since::FirstSight { .. } if known == 1 => Holds::FirstSight,
-        _ => Holds::Other,
-    }
 }
 
 #[cfg(test)]

@@ -479,16 +479,18 @@ impl Engine {
 
     fn note_stale(&mut self, id: &WorkloadId, verdict: Option<&Verdict>) {
         let Some(verdict) = verdict else { return };
-        let count = verdict.stale.len() + verdict.first_sight.len() + verdict.reported.len();
+        let first_sight: Vec<Name> =
+            verdict.first_sight.iter().chain(&verdict.first_sight_reported).cloned().collect();
+        let count = verdict.stale.len() + first_sight.len() + verdict.reported.len();
         if count == 0 {
             self.stale.remove(id);
         } else {
             self.stale.insert(id.clone(), count);
         }
-        if verdict.first_sight.is_empty() {
+        if first_sight.is_empty() {
             self.first_sight.remove(id);
         } else {
-            self.first_sight.insert(id.clone(), verdict.first_sight.clone());
+            self.first_sight.insert(id.clone(), first_sight);
         }
     }
 
