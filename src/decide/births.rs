@@ -75,13 +75,6 @@ pub enum Holds {
     Ask(Version),
 }
 
-impl Holds {
-    /// What is known of a pod whose birth was compared with a first sight.
-    fn doubted(self, doubt: bool) -> Self {
-        if doubt && self == Self::Other { Self::FirstSight } else { self }
-    }
-}
-
 impl Births<'_> {
     /// What a pod holds of a value with that history, looking no further than `upto`. A required value's
     /// absence can't be held by a running container: such a pod got the value that came next.
@@ -92,19 +85,16 @@ impl Births<'_> {
             .map_or(entries.len(), |upto| entries.iter().take_while(|e| e.since.version() <= upto).count());
         let Some((current, _)) = entries[..known].split_last() else { return Holds::Current };
         let mut next = None;
-        // A pod older than a first sight by `managedFields` alone is no proof: it may well hold what was seen.
-        let mut doubt = false;
         for (index, entry) in entries[..known].iter().enumerate().rev() {
             match self.order(birth, &entry.since) {
                 Order::Ask(version) => return Holds::Ask(version),
                 Order::Blind => return Holds::Other,
-                Order::Younger => return verdict(held(entry, next, required), current.value).doubted(doubt),
-                Order::Older => {
-                    doubt |= matches!(entry.since, Since::FirstSight { .. }) && entry.value == current.value;
-                    if index == 0 {
-                        return Holds::Other.doubted(doubt);
-                    }
+                Order::Younger => return verdict(held(entry, next, required), current.value),
+                Order::Older if matches!(entry.since, Since::FirstSight { .. }) => {
+                    let before = index.checked_sub(1).map(|before| entries[before].value);
+                    return before_first_sight(entry, before, current.value, required);
                 }
+                Order::Older => {}
             }
             if entry.value != Value::Absent || !required {
                 next = Some(entry.value);
@@ -179,6 +169,19 @@ fn held(entry: &Entry, next: Option<Value>, required: bool) -> Value {
 
 fn verdict(held: Value, current: Value) -> Holds {
     if held == current && held != Value::Unknown { Holds::Current } else { Holds::Other }
+}
+
+/// What a pod holds that is older than the first look at a value by `managedFields`, which prove nothing: it may hold
+/// what was seen there, or anything that stood before. Where nothing stood before and the value is required, it can
+/// only have waited for it.
+fn before_first_sight(entry: &Entry, before: Option<Value>, current: Value, required: bool) -> Holds {
+    if required && before == Some(Value::Absent) {
+        verdict(entry.value, current)
+    } else if entry.value == current {
+        Holds::FirstSight
+    } else {
+        Holds::Other
+    }
 }
 
 #[cfg(test)]
