@@ -401,7 +401,7 @@ impl Engine {
             }
             Decision::Hold(held) => self.held(id, held),
             Decision::Roll => {
-                if let Some((verdict, listed)) = pods {
+                if let Some((verdict, listed)) = pods.filter(|_| !self.stopping) {
                     self.intend(id, verdict, listed);
                 }
             }
