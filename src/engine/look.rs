@@ -451,6 +451,10 @@ impl Engine {
     /// Nothing is to be done about it until something changes.
     fn rest(&mut self, id: &WorkloadId) {
         self.queue.remove(id);
+        if self.catalog.get(id).is_some_and(|workload| self.running_attempt(workload).is_some()) {
+            // A rollout that stalled, of values that no pod needs any more, still has an end to be told.
+            self.queue.at(id, self.now.mono + LOOK_EVERY);
+        }
         self.slots.stop_waiting(id);
         let keep = self
             .tasks
