@@ -90,7 +90,10 @@ impl Births<'_> {
                 Order::Ask(version) => return Holds::Ask(version),
                 Order::Blind => return Holds::Other,
                 Order::Younger => return verdict(held(entry, next, required), current.value),
-                Order::Older if index == 0 => return before_all(entry, current.value),
+                Order::Older if matches!(entry.since, Since::FirstSight { .. }) => {
+                    let before = index.checked_sub(1).map(|before| entries[before].value);
+                    return before_first_sight(entry, before, current.value, required);
+                }
                 Order::Older => {}
             }
             if entry.value != Value::Absent || !required {
@@ -190,7 +193,7 @@ fn first_sight(birth: &Birth, written: Option<Time>, by: Point) -> Order {
         return Order::Younger;
     }
     match written {
-        // Both have whole seconds, and an installation makes a Secret and at once the pods that read it.
+        // A Secret and its consumer are often made within one second, and times are cut to it.
         Some(written) if birth.born < written => Order::Older,
         Some(_) | None => Order::Younger,
     }
@@ -208,11 +211,16 @@ fn verdict(held: Value, current: Value) -> Holds {
     if held == current && held != Value::Unknown { Holds::Current } else { Holds::Other }
 }
 
-/// What was probably stale at the first sight is no more and no less so when that value stands again.
-fn before_all(oldest: &Entry, current: Value) -> Holds {
-    match oldest.since {
-        Since::FirstSight { .. } if oldest.value == current => Holds::FirstSight,
-        _ => Holds::Other,
+/// What a pod holds that is older than the first look at a value by `managedFields`, which prove nothing: it may hold
+/// what was seen there, or anything that stood before. Where nothing stood before and the value is required, it can
+/// only have waited for it.
+fn before_first_sight(entry: &Entry, before: Option<Value>, current: Value, required: bool) -> Holds {
+    if required && before == Some(Value::Absent) {
+        verdict(entry.value, current)
+    } else if entry.value == current {
+        Holds::FirstSight
+    } else {
+        Holds::Other
     }
 }
 

@@ -48,6 +48,8 @@ pub struct Verdict {
     pub stale: Vec<Name>,
     /// Pods of the installed base that are probably stale.
     pub first_sight: Vec<Name>,
+    /// The same, of Secrets whose annotation says report.
+    pub first_sight_reported: Vec<Name>,
     /// Pods that hold an old value only of Secrets whose annotation says report.
     pub reported: Vec<Name>,
     /// Pods of which a consuming container hasn't started.
@@ -60,6 +62,7 @@ impl Verdict {
     pub fn is_clean(&self) -> bool {
         self.stale.is_empty()
             && self.first_sight.is_empty()
+            && self.first_sight_reported.is_empty()
             && self.reported.is_empty()
             && self.undecided == 0
     }
@@ -80,6 +83,7 @@ enum PodIs {
     Fresh,
     Stale,
     FirstSight,
+    FirstSightReported,
     Reported,
     Undecided,
 }
@@ -94,6 +98,7 @@ pub fn judge<'a>(pods: impl IntoIterator<Item = &'a PodFacts>, bench: &Bench<'_>
             Ok(PodIs::Fresh) => {}
             Ok(PodIs::Stale) => verdict.stale.push(pod.name.clone()),
             Ok(PodIs::FirstSight) => verdict.first_sight.push(pod.name.clone()),
+            Ok(PodIs::FirstSightReported) => verdict.first_sight_reported.push(pod.name.clone()),
             Ok(PodIs::Reported) => verdict.reported.push(pod.name.clone()),
             Ok(PodIs::Undecided) => verdict.undecided += 1,
             Err(version) => {
@@ -116,7 +121,8 @@ fn pod_is(pod: &PodFacts, bench: &Bench<'_>) -> Result<PodIs, Version> {
         return Ok(is);
     }
     Ok(match consumes(pod, bench, bench.reported)? {
-        PodIs::Stale | PodIs::FirstSight => worse(is, PodIs::Reported),
+        PodIs::Stale => worse(is, PodIs::Reported),
+        PodIs::FirstSight => worse(is, PodIs::FirstSightReported),
         other => worse(is, other),
     })
 }
@@ -149,10 +155,11 @@ fn consumes(pod: &PodFacts, bench: &Bench<'_>, some: &[Consumed<'_>]) -> Result<
 fn worse(a: PodIs, b: PodIs) -> PodIs {
     let rank = |is: &PodIs| match is {
         PodIs::Fresh => 0,
-        PodIs::Reported => 1,
-        PodIs::FirstSight => 2,
-        PodIs::Undecided => 3,
-        PodIs::Stale => 4,
+        PodIs::FirstSightReported => 1,
+        PodIs::Reported => 2,
+        PodIs::FirstSight => 3,
+        PodIs::Undecided => 4,
+        PodIs::Stale => 5,
     };
     if rank(&b) > rank(&a) { b } else { a }
 }

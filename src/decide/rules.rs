@@ -104,15 +104,18 @@ fn with_pods(facts: &Facts<'_>, pods: &Verdict) -> Decision {
             Decision::Hold(Held::Undecided)
         } else if !pods.reported.is_empty() {
             Decision::Report(ReportOnly::Policy)
+        } else if !pods.first_sight_reported.is_empty() && facts.first_sight != FirstSight::Trust {
+            Decision::Report(ReportOnly::FirstSight)
         } else {
             Decision::NothingToDo(Nothing::NoStalePod)
         };
     }
-    if facts.mode == Mode::Report {
-        return Decision::Report(facts.report);
-    }
+    // Before policy's word: of the installed base nobody is told on its own objects, whatever they say.
     if pods.stale.is_empty() && facts.first_sight == FirstSight::Report {
         return Decision::Report(ReportOnly::FirstSight);
+    }
+    if facts.mode == Mode::Report {
+        return Decision::Report(facts.report);
     }
     if facts.attempted {
         return Decision::Report(ReportOnly::Attempted);
@@ -203,6 +206,17 @@ mod tests {
 
     /// Lifts one thing that holds.
     type Lift = fn(&mut Facts<'_>);
+
+    #[test]
+    fn the_installed_base_is_first_sight_whatever_policy_says() {
+        let pods = Verdict { live: 1, first_sight: vec!["p".into()], ..Verdict::default() };
+        let report = Facts { mode: Mode::Report, ..facts(Some(&pods)) };
+        assert_eq!(decided(&report), Decision::Report(ReportOnly::FirstSight));
+        let pods = Verdict { live: 1, first_sight_reported: vec!["p".into()], ..Verdict::default() };
+        assert_eq!(decided(&facts(Some(&pods))), Decision::Report(ReportOnly::FirstSight));
+        let roll = Facts { first_sight: FirstSight::Roll, ..facts(Some(&pods)) };
+        assert_eq!(decided(&roll), Decision::Report(ReportOnly::FirstSight), "its Secret says report");
+    }
 
     #[test]
     fn what_holds_is_asked_in_order() {

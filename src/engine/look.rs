@@ -400,7 +400,7 @@ impl Engine {
             }
             Decision::Hold(held) => self.held(id, held),
             Decision::Roll => {
-                if let Some((verdict, listed)) = pods {
+                if let Some((verdict, listed)) = pods.filter(|_| !self.stopping) {
                     self.intend(id, verdict, listed);
                 }
             }
@@ -450,6 +450,10 @@ impl Engine {
     /// Nothing is to be done about it until something changes.
     fn rest(&mut self, id: &WorkloadId) {
         self.queue.remove(id);
+        if self.catalog.get(id).is_some_and(|workload| self.running_attempt(workload).is_some()) {
+            // A rollout that stalled, of values that no pod needs any more, still has an end to be told.
+            self.queue.at(id, self.now.mono + LOOK_EVERY);
+        }
         self.slots.stop_waiting(id);
         let keep = self
             .tasks
@@ -478,16 +482,18 @@ impl Engine {
 
     fn note_stale(&mut self, id: &WorkloadId, verdict: Option<&Verdict>) {
         let Some(verdict) = verdict else { return };
-        let count = verdict.stale.len() + verdict.first_sight.len() + verdict.reported.len();
+        let first_sight: Vec<Name> =
+            verdict.first_sight.iter().chain(&verdict.first_sight_reported).cloned().collect();
+        let count = verdict.stale.len() + first_sight.len() + verdict.reported.len();
         if count == 0 {
             self.stale.remove(id);
         } else {
             self.stale.insert(id.clone(), count);
         }
-        if verdict.first_sight.is_empty() {
+        if first_sight.is_empty() {
             self.first_sight.remove(id);
         } else {
-            self.first_sight.insert(id.clone(), verdict.first_sight.clone());
+            self.first_sight.insert(id.clone(), first_sight);
         }
     }
 

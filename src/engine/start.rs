@@ -216,7 +216,7 @@ impl Engine {
             }
         }
         if !changed.is_empty() {
-            let names: Vec<_> = changed.iter().map(|(part, _)| part.clone()).collect();
+            let parts = super::intake::differing(&changed);
             let edit = self.edit(Urgency::Soon);
             // A record that exists always has its place.
             let _ = self.book.edit_secret(id, edit, |record| {
@@ -224,7 +224,7 @@ impl Engine {
                     record.begin(&part, history);
                 }
             });
-            self.begin_rotation(id, &names);
+            self.changed(id, &parts);
         }
     }
 

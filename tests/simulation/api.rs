@@ -51,7 +51,14 @@ impl World {
                 Answer::Done(Ok(()))
             }
         };
-        if matches!(call, Call::Stamp { .. } | Call::WriteLedger { .. } | Call::Note(_) | Call::ListPods(_)) {
+        let tedious =
+            matches!(call, Call::WriteLedger { name, .. } if self.quiet && name == uptake::ledger::HEAD);
+        if !tedious
+            && matches!(
+                call,
+                Call::Stamp { .. } | Call::WriteLedger { .. } | Call::Note(_) | Call::ListPods(_)
+            )
+        {
             let result = match &answer {
                 Answer::Workload(Err(fault)) | Answer::Written(Err(fault)) => format!("{fault}"),
                 Answer::Written(Ok(version)) => format!("now {version}"),

@@ -341,8 +341,9 @@ impl World {
     }
 
     fn after_write(&mut self, place: SecretKey, moved: bool) {
-        if moved && self.operator.ever {
-            self.tally.changes += 1;
+        if self.operator.ever {
+            self.tally.changes += u64::from(moved);
+            // A label's edit counts too: to who didn't watch, it may have been a change and back.
             self.checks.changed_namespaces.insert(place.0);
         }
         self.note_values(place);

@@ -93,7 +93,7 @@ impl World {
     }
 
     fn excuse_of(&self, pod: &Pod, place: Place) -> Option<Excuse> {
-        if self.knobs.first_sight_rolls && self.checks.made(place.0).is_some_and(|made| pod.born < made) {
+        if self.checks.made(place.0).is_some_and(|made| pod.born < made) {
             return Some(Excuse::FirstSight);
         }
         let written = |after: u64, by: u64| {

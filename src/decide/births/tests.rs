@@ -141,8 +141,22 @@ fn what_is_older_than_all_that_is_known_is_stale_or_first_sight() {
     assert_eq!(holds(born(900), &history(&[first, seen(B, 20, 6000)]), &none), Holds::Other);
     assert_eq!(
         holds(born(900), &history(&[first, seen(B, 20, 6000), seen(A, 30, 7000)]), &none),
-        Holds::FirstSight
+        Holds::FirstSight,
+        "the first sight's value again"
     );
+    assert_eq!(holds(born(900), &history(&[first, seen(B, 20, 6000)]), &none), Holds::Other);
+    assert_eq!(
+        holds(born(1000), &history(&[first]), &none),
+        Holds::Current,
+        "made in one second with its Secret"
+    );
+    // What stood before a Secret's creation is known, and yet a pod's place is told by `managedFields` alone.
+    let created = history(&[beginning(Value::Absent), first]);
+    let births = Births { exact: &none, comparable: true };
+    assert_eq!(births.holds(&born(900), &created, false, None), Holds::FirstSight);
+    assert_eq!(births.holds(&born(900), &created, true, None), Holds::Current, "it waited for its Secret");
+    let removed = history(&[beginning(Value::Absent), first, seen(Value::Absent, 20, 6000)]);
+    assert_eq!(births.holds(&born(900), &removed, false, None), Holds::Other, "it may hold what was removed");
     let trimmed = history(&[seen(A, 10, 1000), seen(B, 20, 2000), seen(A, 30, 3000)]);
     assert_eq!(holds(born(100), &trimmed, &none), Holds::Other);
     let never_written = Entry { value: A, since: Since::FirstSight { written: None, by: at(10, 5000) } };
