@@ -75,8 +75,10 @@ impl Engine {
     }
 
     fn collect_garbage(&mut self) {
-        let all_known =
-            self.catalog.is_complete() && self.sightings.is_complete() && self.secrets_fault.is_none();
+        let all_known = self.catalog.is_complete()
+            && self.sightings.is_complete()
+            && self.secrets_fault.is_none()
+            && (self.knows_provider_classes() || !self.needs_provider_classes());
         if !all_known {
             return;
         }

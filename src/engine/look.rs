@@ -147,6 +147,7 @@ impl Engine {
             && self.united
             && self.secrets_fault.is_none()
             && *self.catalog.inventory(&workload.id.kind) == Inventory::Complete
+            && (workload.declared.provider_classes.is_empty() || self.knows_provider_classes())
     }
 
     pub(super) fn is_paused(&self) -> bool {

@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | `start` | loads the ledger, makes it one with what the watches saw, checks that versions can be compared |
 //! | `intake` | takes in what the watches deliver |
+//! | `beside` | the same of ServiceAccounts and SecretProviderClasses, which add to what workloads consume |
 //! | `consumption` | what a workload consumes, with the histories of it |
 //! | `look` | lists and judges pods, a namespace at a time, and decides |
 //! | `stamping` | intent, then stamp, then its answer |
@@ -13,6 +14,7 @@
 //! | `keep` | what is done from time to time: seen-until, garbage |
 //! | `view` | gauges and readiness |
 
+mod beside;
 mod config;
 mod consumption;
 mod follow;
@@ -186,6 +188,8 @@ impl Engine {
             Input::Secrets(watched) => self.take_secrets(watched),
             Input::Workloads(kind, watched) => self.take_workloads(&kind, watched),
             Input::Namespaces(watched) => self.take_namespaces(watched),
+            Input::ServiceAccounts(watched) => self.take_service_accounts(watched),
+            Input::ProviderClasses(watched) => self.take_provider_classes(watched),
             Input::Answer(id, answer) => self.take_answer(id, answer),
             Input::Tick => {}
             Input::Stop => self.stop(),
