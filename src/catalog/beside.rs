@@ -226,7 +226,8 @@ mod tests {
     #[test]
     fn of_an_account_its_pull_secrets_are_kept() {
         assert_eq!(*account("a", &["b", "", "a", "b"]).pull_secrets, ["a".into(), "b".into()]);
-        let tokens = json!({"metadata": {"name": "a", "namespace": "demo"}, "secrets": [{"name": "a-token"}]});
+        let tokens =
+            json!({"metadata": {"name": "a", "namespace": "demo"}, "secrets": [{"name": "a-token"}]});
         assert!(!ServiceAccountFacts::read(&tokens).unwrap().names_any());
     }
 

@@ -54,6 +54,11 @@ pub struct Verdict {
     pub reported: Vec<Name>,
     /// Pods of which a consuming container hasn't started.
     pub undecided: usize,
+    /// Pods with the newest values whose containers started and that aren't ready, for no cause that says nothing of
+    /// the values.
+    pub broken: Vec<Name>,
+    /// Stale pods that aren't ready: a controller that goes in order waits for them.
+    pub in_the_way: Vec<Name>,
 }
 
 impl Verdict {
@@ -95,8 +100,14 @@ pub fn judge<'a>(pods: impl IntoIterator<Item = &'a PodFacts>, bench: &Bench<'_>
     for pod in pods.into_iter().filter(|pod| is_live(pod)) {
         verdict.live += 1;
         match pod_is(pod, bench) {
+            Ok(PodIs::Fresh) if is_broken(pod) => verdict.broken.push(pod.name.clone()),
             Ok(PodIs::Fresh) => {}
-            Ok(PodIs::Stale) => verdict.stale.push(pod.name.clone()),
+            Ok(PodIs::Stale) => {
+                verdict.stale.push(pod.name.clone());
+                if !pod.ready {
+                    verdict.in_the_way.push(pod.name.clone());
+                }
+            }
             Ok(PodIs::FirstSight) => verdict.first_sight.push(pod.name.clone()),
             Ok(PodIs::FirstSightReported) => verdict.first_sight_reported.push(pod.name.clone()),
             Ok(PodIs::Reported) => verdict.reported.push(pod.name.clone()),
@@ -113,6 +124,11 @@ pub fn judge<'a>(pods: impl IntoIterator<Item = &'a PodFacts>, bench: &Bench<'_>
 #[must_use]
 pub fn is_live(pod: &PodFacts) -> bool {
     !pod.ended && !pod.deleting
+}
+
+/// Whether a pod runs and isn't ready. What keeps it from running at all says nothing of the values it got.
+fn is_broken(pod: &PodFacts) -> bool {
+    !pod.ready && pod.not_started.is_empty() && pod.trouble.is_none()
 }
 
 fn pod_is(pod: &PodFacts, bench: &Bench<'_>) -> Result<PodIs, Version> {

@@ -37,6 +37,8 @@ pub struct Facts<'a> {
     pub ledger_unwritable: bool,
     /// These versions broke another consumer.
     pub breaker: bool,
+    /// Another consumer of the Secret is rolled first, alone.
+    pub canary: bool,
     /// A slot is free for it.
     pub slot: bool,
 }
@@ -130,6 +132,8 @@ fn may_roll(facts: &Facts<'_>) -> Decision {
         Decision::Hold(Held::LedgerUnwritable)
     } else if facts.breaker {
         Decision::Hold(Held::BreakerOpen)
+    } else if facts.canary {
+        Decision::Hold(Held::Canary)
     } else if !facts.slot {
         Decision::Hold(Held::NoFreeSlot)
     } else {
@@ -162,6 +166,7 @@ mod tests {
             paused: false,
             ledger_unwritable: false,
             breaker: false,
+            canary: false,
             slot: true,
         }
     }
@@ -232,10 +237,11 @@ mod tests {
             paused: true,
             ledger_unwritable: true,
             breaker: true,
+            canary: true,
             slot: false,
             ..facts(Some(&pods))
         };
-        let order: [(Lift, Decision); 11] = [
+        let order: [(Lift, Decision); 12] = [
             (|f| f.deleting = false, Decision::Skip(Skipped::BeingDeleted)),
             (|f| f.known = true, Decision::Hold(Held::InventoryUnknown)),
             (|f| f.mode = Mode::Auto, Decision::Skip(Skipped::OptedOut)),
@@ -246,6 +252,7 @@ mod tests {
             (|f| f.paused = false, Decision::Hold(Held::OperatorPaused)),
             (|f| f.ledger_unwritable = false, Decision::Hold(Held::LedgerUnwritable)),
             (|f| f.breaker = false, Decision::Hold(Held::BreakerOpen)),
+            (|f| f.canary = false, Decision::Hold(Held::Canary)),
             (|f| f.slot = true, Decision::Hold(Held::NoFreeSlot)),
         ];
         for (lift, decision) in order {

@@ -137,7 +137,8 @@ impl Engine {
             attempted: self.was_attempted(workload),
             paused: self.is_paused(),
             ledger_unwritable: self.book.is_failing(),
-            breaker: false,
+            breaker: self.breaker_holds(workload),
+            canary: self.canary_holds(workload),
             slot: self.slots.is_free_for(id),
         }))
     }
@@ -421,6 +422,7 @@ impl Engine {
             Held::Undecided => now + task.patience.fail(),
             Held::NoFreeSlot
             | Held::BreakerOpen
+            | Held::Canary
             | Held::Missing { .. }
             | Held::OperatorPaused
             | Held::LedgerUnwritable

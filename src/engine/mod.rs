@@ -9,12 +9,14 @@
 //! | `look` | lists and judges pods, a namespace at a time, and decides |
 //! | `stamping` | intent, then stamp, then its answer |
 //! | `follow` | follows a rollout to its outcome |
+//! | `breaker` | keeps a bad value from breaking every consumer: breaker, canary |
 //! | `rotation` | what came of one change of one Secret, over all of its consumers |
 //! | `notes` | Events |
 //! | `keep` | what is done from time to time: seen-until, garbage |
 //! | `view` | gauges and readiness |
 
 mod beside;
+mod breaker;
 mod config;
 mod consumption;
 mod follow;

@@ -137,6 +137,7 @@ impl Engine {
         ticket: Option<Ticket>,
     ) {
         let Some(uid) = self.uid(id) else { return };
+        self.tell_breaker(id, attempt, ended);
         let stamp: Stamp = attempt.versions.clone().into_iter().collect();
         let took = humantime::format_duration(Duration::from_secs(attempt.took(ended.at).as_secs()));
         let still = counted(ended.stale, "pod is", "pods are");
@@ -244,7 +245,7 @@ impl Engine {
         self.tell_of_secret(id, Reason::ConsumersRolled, &version, note);
     }
 
-    fn tell_of_secret(&mut self, id: &SecretId, reason: Reason, what: &str, note: String) {
+    pub(super) fn tell_of_secret(&mut self, id: &SecretId, reason: Reason, what: &str, note: String) {
         let regarding = self.secret_ref(&id.namespace, &id.name);
         let uid = regarding.uid.map(|uid| uid.to_string()).unwrap_or_default();
         self.tell_once(EventNote {

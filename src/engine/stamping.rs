@@ -273,10 +273,7 @@ impl Engine {
         }
         if !already {
             let stale = self.stale.get(id).copied().unwrap_or_default();
-            self.end(
-                id,
-                &Ended { outcome: Outcome::Refused(words), at: self.now.server, stale, late: false },
-            );
+            self.end(id, &Ended::new(Outcome::Refused(words), self.now.server).with_stale(stale));
         }
         self.release_slot(id);
         self.queue.at(id, self.now.mono + LOOK_EVERY);

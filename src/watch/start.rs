@@ -110,9 +110,8 @@ impl Starter<'_> {
     }
 
     fn service_accounts(&mut self) {
-        let targets = self.targets("ServiceAccount", PAGE, None, |namespace| {
-            path::core(namespace, "serviceaccounts")
-        });
+        let targets =
+            self.targets("ServiceAccount", PAGE, None, |namespace| path::core(namespace, "serviceaccounts"));
         let ignored = self.config.ignore_namespaces.clone();
         self.kind(targets, || Besides::new(ignored.clone()), Input::ServiceAccounts);
     }

@@ -4,9 +4,9 @@ use std::{collections::BTreeMap, rc::Rc, sync::Arc};
 
 use uptake::{
     catalog::{
-        KeyFacts, SecretAnnotations, SecretFacts, TemplateHash, Workload,
+        Declared, KeyFacts, SecretAnnotations, SecretFacts, TemplateHash, Workload,
         policy::{Mode, Problem, WorkloadPolicy},
-        reference::{Containers, Keys, Reference, Rolls, Via},
+        reference::{Containers, Keys, Origin, Reference, Rolls, Via},
     },
     decide::{OwnerFacts, PodFacts, Trouble},
     facts::{Kind, Name, SecretId, Time, Uid, Version, WorkloadId},
@@ -145,6 +145,8 @@ impl Template {
                     Some(container) => Containers::Named([container_name(container)].into()),
                 },
                 rolls: Rolls::Yes,
+                from: Origin::Workload,
+                synced: false,
             })
             .collect();
         all.sort();
@@ -238,6 +240,11 @@ impl Owner {
             uid: self.uid,
             version: Version(self.version),
             deleting: self.deleting,
+            declared: Declared {
+                references: references.clone(),
+                count: references.len(),
+                ..Declared::default()
+            },
             reference_count: references.len(),
             references,
             policy,

@@ -213,7 +213,16 @@ impl<'a> Found<'a> {
             .map(|(Identity { secret, keys, via, optional }, users)| {
                 let rolls = rolls(self.annotations, self.roll_volumes, &secret, via);
                 let from = Origin::default();
-                Reference { secret, keys, via, optional, containers: users.into(), rolls, from, synced: false }
+                Reference {
+                    secret,
+                    keys,
+                    via,
+                    optional,
+                    containers: users.into(),
+                    rolls,
+                    from,
+                    synced: false,
+                }
             })
             .collect();
         kept.sort();
