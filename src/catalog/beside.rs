@@ -213,7 +213,7 @@ mod tests {
         ServiceAccountFacts::read(&json!({"metadata": metadata, "imagePullSecrets": secrets})).unwrap()
     }
 
-    fn class(secret_objects: Value) -> ProviderClassFacts {
+    fn class(secret_objects: &Value) -> ProviderClassFacts {
         let metadata = json!({"name": "vault", "namespace": "demo"});
         let spec = json!({"provider": "vault", "secretObjects": secret_objects});
         ProviderClassFacts::read(&json!({"metadata": metadata, "spec": spec})).unwrap()
@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn of_a_class_the_synced_secrets_are_kept_each_once() {
-        let class = class(json!([
+        let class = class(&json!([
             {"secretName": "db", "type": "Opaque", "data": [{"objectName": "o", "key": "password"}]},
             {"secretName": "db", "data": [{"objectName": "p", "key": "user"}, {"objectName": "q"}]},
             {"secretName": "empty", "data": []},
@@ -248,7 +248,7 @@ mod tests {
     #[test]
     fn a_class_of_an_odd_shape_syncs_nothing() {
         for odd in [Value::Null, json!("x"), json!({"secretName": "db"}), json!([[]])] {
-            assert!(!class(odd).names_any());
+            assert!(!class(&odd).names_any());
         }
     }
 

@@ -274,9 +274,9 @@ impl Catalog {
         let Some(named) = self.relisted_namespaces.take() else { return Vec::new() };
         let gone: Vec<Namespace> =
             self.namespaces.keys().filter(|name| !named.contains(*name)).cloned().collect();
-        gone.iter().for_each(|name| {
+        for name in &gone {
             self.namespaces.remove(name);
-        });
+        }
         gone
     }
 

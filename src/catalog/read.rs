@@ -53,7 +53,7 @@ pub fn workload(kind: &Kind, object: &Value, options: &ReadOptions) -> Result<Wo
         deleting: raw.deleting(),
         references: Arc::clone(&declared.references),
         reference_count: declared.count,
-        declared,
+        declared: Arc::new(declared),
         policy,
         template: template::hash(template),
         stamp: stamp::found_on(Raw(template)),
@@ -76,7 +76,7 @@ pub fn consumption(object: &Value, template: &Value, options: &ReadOptions) -> C
         references: references.kept.into(),
         count: references.count,
         provider_classes: references.provider_classes.into(),
-        annotations: Arc::new(if mounts_classes { annotations } else { ReferenceAnnotations::default() }),
+        annotations: if mounts_classes { annotations } else { ReferenceAnnotations::default() },
         roll_volumes: options.roll_volumes,
     };
     Consumption { declared, policy, service_account: service_account(template) }

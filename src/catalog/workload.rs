@@ -24,7 +24,7 @@ pub struct Workload {
     /// Whether it is being deleted.
     pub deleting: bool,
     /// What it says itself of the Secrets it consumes.
-    pub declared: Declared,
+    pub declared: Arc<Declared>,
     /// Its references to Secrets, sorted: what it says itself and, once the catalog has it, what its ServiceAccount and
     /// its SecretProviderClasses say.
     pub references: Arc<[Reference]>,
@@ -54,9 +54,9 @@ pub struct Declared {
     /// How many references it has, also when they are too many to be kept.
     pub count: usize,
     /// The SecretProviderClasses that its containers mount, sorted by name.
-    pub provider_classes: Arc<[ProviderClass]>,
+    pub provider_classes: Box<[ProviderClass]>,
     /// What its annotations say of references; kept for what its classes add, empty without any.
-    pub annotations: Arc<ReferenceAnnotations>,
+    pub annotations: ReferenceAnnotations,
     /// `--roll-volumes`.
     pub roll_volumes: bool,
 }

@@ -38,7 +38,9 @@ impl Engine {
             self.faults_told.remove(PROVIDER_CLASS);
             let held: Vec<WorkloadId> =
                 self.catalog.workloads().filter(|w| mounts_class(w)).map(|w| w.id.clone()).collect();
-            held.iter().for_each(|id| self.look_soon(id));
+            for id in held {
+                self.look_soon(&id);
+            }
         }
     }
 

@@ -113,7 +113,7 @@ impl Engine {
             let since: Option<Time> = self.book.secret(&id).and_then(|record| record.unused);
             match (used, since) {
                 (false, Some(since)) if now.since(since) >= UNUSED_KEPT => {
-                    self.book.drop_secret(&id, self.now.mono)
+                    self.book.drop_secret(&id, self.now.mono);
                 }
                 (false, None) | (true, Some(_)) => {
                     let edit = self.edit(Urgency::WithNext);

@@ -9,12 +9,14 @@
 //! | `look` | lists and judges pods, a namespace at a time, and decides |
 //! | `stamping` | intent, then stamp, then its answer |
 //! | `follow` | follows a rollout to its outcome |
+//! | `breaker` | keeps a bad value from breaking every consumer: breaker, canary |
 //! | `rotation` | what came of one change of one Secret, over all of its consumers |
 //! | `notes` | Events |
 //! | `keep` | what is done from time to time: seen-until, garbage |
 //! | `view` | gauges and readiness |
 
 mod beside;
+mod breaker;
 mod config;
 mod consumption;
 mod follow;
@@ -64,6 +66,7 @@ pub const STALLED: Duration = Duration::from_secs(60);
 pub const UNOBSERVED: Duration = Duration::from_secs(3);
 
 /// The operator without its hands: told what happens, it says what to do.
+#[allow(clippy::struct_excessive_bools)] // Facts of their own, set and asked in different places.
 pub struct Engine {
     config: EngineConfig,
     now: Now,
@@ -129,7 +132,7 @@ enum Pending {
     Outside(SecretId),
     Reread(WorkloadId),
     Stamp(WorkloadId),
-    Note(notes::Told),
+    Note(Box<notes::Told>),
 }
 
 impl Engine {
@@ -200,9 +203,11 @@ impl Engine {
     /// When an [`Input::Tick`] is due at the latest.
     #[must_use]
     pub fn next_wake(&self) -> Option<Mono> {
-        let intended = self.intended.iter().filter_map(|id| match &self.tasks.get(id)?.phase {
-            Phase::Intended { at, ticket, .. } if self.book.is_durable(ticket) => Some(*at),
-            _ => None,
+        let intended = self.intended.iter().filter(|_| !self.stopping).filter_map(|id| {
+            match &self.tasks.get(id)?.phase {
+                Phase::Intended { at, ticket, .. } if self.book.is_durable(ticket) => Some(*at),
+                _ => None,
+            }
         });
         let looks = (self.stage == Stage::Ready && !self.stopping).then(|| self.queue.next()).flatten();
         let times = [self.book.next_write(), looks, self.next_keeping()];

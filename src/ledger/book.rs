@@ -24,6 +24,7 @@ pub const PAGES: usize = 16;
 pub struct Book {
     cover: Cover,
     head: Sheet,
+    head_writes: u64,
     head_more: serde_json::Map<String, serde_json::Value>,
     chapters: BTreeMap<Namespace, Chapter>,
     held_back: bool,
@@ -91,6 +92,7 @@ impl Book {
         Self {
             cover,
             head: Sheet::default(),
+            head_writes: 0,
             head_more: serde_json::Map::new(),
             chapters: BTreeMap::new(),
             held_back: false,
@@ -122,6 +124,7 @@ impl Book {
             Ok(head) if head.cover.identity == self.cover.identity => {
                 findings.known = true;
                 self.head_more = head.more;
+                self.head_writes = self.head_writes.max(head.writes);
                 self.cover.made = head.cover.made;
                 self.cover.seen_until = self.cover.seen_until.max(head.cover.seen_until);
                 findings.adopted |= head.cover.scheme != self.cover.scheme;
@@ -363,7 +366,9 @@ impl Book {
             return writes;
         }
         if self.head.is_due(now) {
-            let head = Head { cover: self.cover.clone(), more: self.head_more.clone() };
+            self.head_writes += 1;
+            let head =
+                Head { cover: self.cover.clone(), writes: self.head_writes, more: self.head_more.clone() };
             let over = self.head.send();
             writes.push(Write { name: HEAD.to_owned(), over, body: json(&head) });
         }

@@ -8,7 +8,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use super::Digest;
 use crate::facts::{Time, Version};
 
-/// How many entries are kept of a value: pods older than the oldest of them hold an unknown value.
+/// How many entries are kept of a value: pods older than the oldest of them hold an unknown value, and so do
+/// pods of what was made one in between.
 pub const ENTRIES: usize = 8;
 
 /// A point in a store's history.
@@ -153,18 +154,34 @@ impl History {
         &self.0[self.0.len() - 1]
     }
 
-    /// Adds an entry and drops the oldest where they are too many.
+    /// Adds an entry; where they are too many, the one goes that is missed least.
     pub fn push(&mut self, entry: Entry) {
         self.0.push(entry);
-        let surplus = self.0.len().saturating_sub(ENTRIES);
-        self.0.drain(..surplus);
+        while self.0.len() > ENTRIES {
+            self.shorten();
+        }
+    }
+
+    /// The oldest entry goes, unless it is where the newest value stood first: pods of that time are fresh, however
+    /// often the value went and came back since. Then the two after it become one of which nothing is known.
+    fn shorten(&mut self) {
+        let mut values = self.0.iter().rev().map(|entry| entry.value);
+        let newest = values.find(|value| matches!(value, Value::Present(_)));
+        if newest == Some(self.0[0].value) {
+            self.0[1].value = Value::Unknown;
+            self.0.remove(2);
+        } else {
+            self.0.remove(0);
+        }
     }
 
     /// Adds what was learnt of the value now; whether that was news.
     pub fn learn(&mut self, sight: &Sight) -> bool {
         let news = news(self.last(), sight);
         let changed = !news.is_empty();
-        news.into_iter().for_each(|entry| self.push(entry));
+        for entry in news {
+            self.push(entry);
+        }
         changed
     }
 
@@ -310,6 +327,21 @@ mod tests {
         }
         assert_eq!(history.entries().len(), ENTRIES);
         assert_eq!(history.last(), &seen(19, 20));
+    }
+
+    #[test]
+    fn a_value_that_goes_and_comes_back_is_still_known_since_its_first_time() {
+        let mut history = History::new(seen(1, 1));
+        for n in 1..40_u64 {
+            let value = if n % 2 == 0 { present(1) } else { Value::Absent };
+            history.push(Entry { value, since: Since::Seen(at(n + 1)) });
+        }
+        assert_eq!(history.entries().len(), ENTRIES);
+        assert_eq!(history.entries()[0], seen(1, 1));
+        let blurred = Entry { value: Value::Unknown, since: Since::Seen(at(2)) };
+        assert_eq!(history.entries()[1], blurred);
+        assert_eq!(history.entries()[2].since.version(), Version(35));
+        assert_eq!(history.version(), Version(40));
     }
 
     #[test]

@@ -122,7 +122,9 @@ impl Starter<'_> {
         let mut targets = self.targets("SecretProviderClass", PAGE, None, |namespace| {
             path::custom(&group, namespace, "secretproviderclasses")
         });
-        targets.iter_mut().for_each(|target| target.may_be_absent = Some(group.clone()));
+        for target in &mut targets {
+            target.may_be_absent = Some(group.clone());
+        }
         let ignored = self.config.ignore_namespaces.clone();
         self.kind(targets, || Besides::new(ignored.clone()), Input::ProviderClasses);
     }

@@ -6,6 +6,14 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod away;
+mod changes;
+mod faults;
 mod harness;
+mod others;
 mod references;
-mod rolls;
+mod secrecy;
+mod stage;
+mod starting;
+mod templates;
+mod writes;

@@ -83,22 +83,22 @@ impl Asked {
 }
 
 /// A list of a kind, in one namespace or all.
-pub fn list_of(resource: &'static str) -> impl Fn(&Asked) -> bool + Send + Sync + 'static {
+pub fn list_of(resource: &'static str) -> impl Fn(&Asked) -> bool + Clone + Send + Sync + 'static {
     move |asked| {
         asked.method == Method::GET && !asked.is_watch() && asked.path.rsplit('/').next() == Some(resource)
     }
 }
 
-pub fn watch_of(resource: &'static str) -> impl Fn(&Asked) -> bool + Send + Sync + 'static {
+pub fn watch_of(resource: &'static str) -> impl Fn(&Asked) -> bool + Clone + Send + Sync + 'static {
     move |asked| asked.is_watch() && asked.names(resource)
 }
 
 /// A write to objects of a kind.
-pub fn write_of(resource: &'static str) -> impl Fn(&Asked) -> bool + Send + Sync + 'static {
+pub fn write_of(resource: &'static str) -> impl Fn(&Asked) -> bool + Clone + Send + Sync + 'static {
     move |asked| asked.method != Method::GET && asked.names(resource)
 }
 
-pub fn everything() -> impl Fn(&Asked) -> bool + Send + Sync + 'static {
+pub fn everything() -> impl Fn(&Asked) -> bool + Clone + Send + Sync + 'static {
     |_| true
 }
 
