@@ -23,7 +23,7 @@ fn forms(value: &str) -> Vec<String> {
     let json = serde_json::to_string(value).unwrap();
     let twice = serde_json::to_string(&json).unwrap();
     let inner = |text: &str, quotes: usize| text[quotes..text.len() - quotes].to_owned();
-    let hex: String = value.bytes().map(|byte| format!("{byte:02x}")).collect();
+    let hex = value.bytes().fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"));
     vec![
         value.to_owned(),
         base64.trim_end_matches('=').to_owned(),
@@ -198,6 +198,9 @@ fn garbled(body: &[u8], change: fn(&str) -> String) -> Vec<u8> {
     change(&String::from_utf8_lossy(body)).into_bytes()
 }
 
+/// Of a whole answer's body.
+type Rewrite = fn(&[u8]) -> Vec<u8>;
+
 fn wrong_type(body: &[u8]) -> Vec<u8> {
     garbled(body, |text| text.replace("\"data\":{\"password\":", "\"data\":"))
 }
@@ -263,7 +266,7 @@ fn list_of_watched_secrets(asked: &Asked) -> bool {
 /// Case 39.
 #[tokio::test]
 async fn a_garbled_list_of_secrets_says_no_value() {
-    let rewrites: [fn(&[u8]) -> Vec<u8>; 6] =
+    let rewrites: [Rewrite; 6] =
         [wrong_type, wrong_encoding, number_for_text, bad_name, plain_value, data_as_message];
     let faults = rewrites.map(Fault::Rewrite).into_iter();
     let cuts = [100, 400, 700]
