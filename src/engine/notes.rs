@@ -7,7 +7,7 @@ use crate::{
     catalog::policy::{self, Problem},
     decide::{ReportOnly, Verdict},
     facts::{Mono, Name, Namespace, SecretId, Time, Uid, WorkloadId},
-    ledger::{Attempt, Ended, Marks, Ticket, Untold, Urgency, Value, Versions, short_hash},
+    ledger::{Attempt, Ended, Marks, Part, Ticket, Untold, Urgency, Value, Versions, short_hash},
     record::{EventNote, ObjectRef, Reason},
     rollout::{Outcome, Stamp},
 };
@@ -311,8 +311,10 @@ impl Engine {
         let secret_id = SecretId { namespace: id.namespace.clone(), name: secret.clone() };
         let Some(record) = self.book.secret(&secret_id) else { return };
         // A Secret that never was there is a workload that waits for its first start, as Kubernetes itself says.
+        let is_it = |part: &Part| key.is_none_or(|key| *part == Part::Key(key.clone()));
         let was_there = record
             .parts()
+            .filter(is_it)
             .filter_map(|part| record.history(&part))
             .any(|history| history.entries().iter().any(|entry| matches!(entry.value, Value::Present(_))));
         if !was_there {

@@ -1,6 +1,7 @@
 //! What others do to workloads, and workloads that are others'.
 
 use crate::stage::{DEFAULT_SETTLE, ROLLED, Stage, VALUE, create, objects, reader};
+use crate::support::cluster::audit::Entry;
 use crate::support::workload::{Via, Workload};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
@@ -51,7 +52,7 @@ async fn jobs_and_cron_jobs_are_left_alone() {
     let after =
         (objects(&stage.ns, "batch/v1", "Job").await, objects(&stage.ns, "batch/v1", "CronJob").await);
     assert_eq!(after, before);
-    let writes = audit.read_of(&stage.install.user).into_iter().filter(|entry| entry.is_write());
+    let writes = audit.read_of(&stage.install.user).into_iter().filter(Entry::is_write);
     assert_eq!(writes.filter(|entry| entry.group == "batch").count(), 0);
 }
 

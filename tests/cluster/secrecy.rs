@@ -10,11 +10,11 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
-use kube::api::ListParams;
+use kube::api::{ListParams, PostParams};
 use serde_json::json;
 
-/// What is looked for: two values, one of which JSON can't hold as it is.
-const FIRST: &str = "hunter2-first-PLAINTEXT";
+/// What is looked for: two values. JSON can't hold the second as it is; a Namespace may have the first as its name.
+const FIRST: &str = "hunter2-first-plaintext";
 const SECOND: &str = "second \"quoted\"\\\n\u{1}é-value";
 
 /// Every way that a value is likely to be written in.
@@ -23,7 +23,7 @@ fn forms(value: &str) -> Vec<String> {
     let json = serde_json::to_string(value).unwrap();
     let twice = serde_json::to_string(&json).unwrap();
     let inner = |text: &str, quotes: usize| text[quotes..text.len() - quotes].to_owned();
-    let hex: String = value.bytes().map(|byte| format!("{byte:02x}")).collect();
+    let hex = value.bytes().fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"));
     vec![
         value.to_owned(),
         base64.trim_end_matches('=').to_owned(),
@@ -50,9 +50,11 @@ fn leak(text: &str) -> Option<String> {
 async fn said(stage: &Stage, operator: &Operator) -> Vec<(&'static str, String)> {
     let mut said = vec![("log", operator.log())];
     if operator.exited().is_none() {
-        let pages = ["/metrics", "/readyz", "/healthz"];
-        for page in pages {
-            said.push((page, http::get(operator.address(), page).await.unwrap().1));
+        for page in ["/metrics", "/readyz", "/healthz"] {
+            // Not before it listens.
+            if let Ok((_, text)) = http::get(operator.address(), page).await {
+                said.push((page, text));
+            }
         }
     }
     said.push(("Events", json!(stage.ns.events().await).to_string()));
@@ -76,13 +78,15 @@ async fn ledger(stage: &Stage) -> String {
     decoded + &json!(secrets).to_string()
 }
 
+/// Where a value is said, and in which form.
+async fn leaks(stage: &Stage, operator: &Operator) -> Vec<(&'static str, String)> {
+    let said = said(stage, operator).await;
+    assert!(said.iter().all(|(_, text)| !text.is_empty()), "somebody says nothing at all");
+    said.into_iter().filter_map(|(place, text)| Some((place, leak(&text)?))).collect()
+}
+
 async fn assert_silent(stage: &Stage, operator: &Operator) {
-    for (place, text) in said(stage, operator).await {
-        assert!(!text.is_empty(), "{place} says nothing at all");
-        if let Some(form) = leak(&text) {
-            panic!("{place} holds {form:?}");
-        }
-    }
+    assert_eq!(leaks(stage, operator).await, []);
 }
 
 /// At the most talkative level, behind a proxy, with consumers of every sort.
@@ -96,32 +100,60 @@ async fn talkative(prefix: &str) -> (Stage, Proxy, Workload) {
     (stage, proxy, web)
 }
 
-/// The same as `assert_silent` does, with something to find.
+async fn plant_event(stage: &Stage, note: &str) {
+    let event = json!({
+        "apiVersion": "events.k8s.io/v1", "kind": "Event", "metadata": { "generateName": "planted-" },
+        "eventTime": "2026-12-01T00:00:00.000000Z", "reportingController": "a/b", "reportingInstance": "c",
+        "action": "Plant", "reason": "Planted", "type": "Normal", "note": note,
+        "regarding": { "kind": "Secret", "namespace": stage.ns.name, "name": "db" },
+    });
+    create(&stage.ns, &event).await;
+}
+
+async fn plant_ledger(stage: &Stage, value: &str) {
+    let secrets: Api<Secret> = Api::namespaced(stage.ns.client.clone(), &stage.install.own_namespace);
+    let planted = json!({ "metadata": { "name": "planted" }, "stringData": { "ledger": format!("{{\"a\":{value:?}}}") } });
+    secrets.create(&PostParams::default(), &serde_json::from_value(planted).unwrap()).await.unwrap();
+}
+
+/// The positive control: a value that is logged on purpose, or planted in an Event or the ledger, is found by what
+/// finds none elsewhere.
 #[tokio::test]
 async fn what_is_looked_for_would_be_found() {
     let mut stage = Stage::set("control").await;
-    // Namespaces are logged at the start.
-    stage.install.namespaces.push(FIRST.to_lowercase());
+    let operator = stage.operator().await;
+    assert_silent(&stage, &operator).await;
+    operator.kill9();
+    // The names of watched namespaces are logged at the start.
+    stage.install.namespaces.push(FIRST.into());
+    plant_event(&stage, &format!("it was {}", BASE64_STANDARD.encode(SECOND))).await;
+    plant_ledger(&stage, SECOND).await;
     let operator = Operator::start(stage.cluster, &stage.install);
     eventually(ROLLED, || async {
-        operator.log().contains(&FIRST.to_lowercase()).then_some(()).ok_or_else(|| operator.log())
+        let places: Vec<_> = leaks(&stage, &operator).await.into_iter().map(|(place, _)| place).collect();
+        let all = ["log", "Events", "ledger"].iter().all(|place| places.contains(place));
+        all.then_some(()).ok_or(format!("found in {places:?} only"))
     })
     .await;
-    operator.kill9();
-    for note in [FIRST, SECOND, &BASE64_STANDARD.encode(SECOND)] {
-        let event = json!({
-            "apiVersion": "events.k8s.io/v1", "kind": "Event", "metadata": { "generateName": "planted-" },
-            "eventTime": "2026-12-01T00:00:00.000000Z", "reportingController": "a/b", "reportingInstance": "c",
-            "action": "Plant", "reason": "Planted", "type": "Normal", "note": note,
-            "regarding": { "kind": "Secret", "namespace": stage.ns.name, "name": "db" },
-        });
-        create(&stage.ns, &event).await;
-        let events = stage.ns.events_with("Planted").await;
-        assert!(leak(&json!(events.last()).to_string()).is_some(), "{note:?} isn't found");
-        assert!(leak(&format!("a line with {note}")).is_some(), "{note:?} isn't found");
-        assert!(leak(&format!("a line with {note:?}")).is_some(), "{note:?} isn't found");
+}
+
+#[test]
+fn a_value_is_found_however_it_is_written() {
+    for value in [FIRST, SECOND] {
+        let written = [
+            value.to_owned(),
+            format!("{value:?}"),
+            json!({ "data": value }).to_string(),
+            json!(json!({ "data": value }).to_string()).to_string(),
+            BASE64_STANDARD.encode(value),
+            format!("{:?}", value.as_bytes()),
+            value.chars().take(14).collect(),
+        ];
+        for written in written {
+            assert!(leak(&format!("a line with {written} in it")).is_some(), "{written}");
+        }
     }
-    assert!(leak("nothing of the kind").is_none());
+    assert_eq!(leak("nothing of the kind, second to none, hunter"), None);
 }
 
 #[tokio::test]
@@ -166,6 +198,9 @@ fn garbled(body: &[u8], change: fn(&str) -> String) -> Vec<u8> {
     change(&String::from_utf8_lossy(body)).into_bytes()
 }
 
+/// Of a whole answer's body.
+type Rewrite = fn(&[u8]) -> Vec<u8>;
+
 fn wrong_type(body: &[u8]) -> Vec<u8> {
     garbled(body, |text| text.replace("\"data\":{\"password\":", "\"data\":"))
 }
@@ -186,8 +221,8 @@ fn plain_value(body: &[u8]) -> Vec<u8> {
     garbled(body, |text| text.replace(&BASE64_STANDARD.encode(FIRST), FIRST))
 }
 
+/// A proxy's error page that quotes what it didn't understand.
 fn data_as_message(_: &[u8]) -> Vec<u8> {
-    // No API server does this; a proxy's error page might quote what it didn't understand.
     format!("<html>{FIRST}</html>").into_bytes()
 }
 
@@ -231,7 +266,7 @@ fn list_of_watched_secrets(asked: &Asked) -> bool {
 /// Case 39.
 #[tokio::test]
 async fn a_garbled_list_of_secrets_says_no_value() {
-    let rewrites: [fn(&[u8]) -> Vec<u8>; 6] =
+    let rewrites: [Rewrite; 6] =
         [wrong_type, wrong_encoding, number_for_text, bad_name, plain_value, data_as_message];
     let faults = rewrites.map(Fault::Rewrite).into_iter();
     let cuts = [100, 400, 700]
