@@ -240,11 +240,11 @@ impl Owner {
             uid: self.uid,
             version: Version(self.version),
             deleting: self.deleting,
-            declared: Declared {
+            declared: Arc::new(Declared {
                 references: references.clone(),
                 count: references.len(),
                 ..Declared::default()
-            },
+            }),
             reference_count: references.len(),
             references,
             policy,
