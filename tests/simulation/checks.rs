@@ -235,7 +235,7 @@ impl World {
             self.violated(format!("{id} is stamped {stamp} and the ledger has no such intent"));
         }
         let facts = it.facts().rollout;
-        let moves = self.now - it.progressed < 50_000;
+        let moves = self.now - it.moved < 50_000;
         if moves && facts.observed_generation >= facts.generation && matches!(state(&facts), State::Running(_)) {
             self.violated(format!("{id} is stamped while a rollout of it makes progress"));
         }
@@ -298,7 +298,15 @@ impl World {
                 let pod = &self.pods[*pod];
                 // What its own template doesn't consume it can't hold.
                 let both = store::Template {
-                    uses: it.template.uses.iter().filter(|one| pod.template.uses.contains(one)).copied().collect(),
+                    uses: it
+                        .template
+                        .uses
+                        .iter()
+                        .filter(|one| pod.template.uses.contains(one))
+                        // Its owner wants nobody to be rolled for it.
+                        .filter(|one| self.remembered.get(&(it.namespace, one.secret)).is_none_or(|s| s.mode != 3))
+                        .copied()
+                        .collect(),
                     ..(*it.template).clone()
                 };
                 pod.owner == owner && pod.is_live() && self.is_stale(pod, &both, self.version)
@@ -373,7 +381,6 @@ impl World {
                 (self.namespaces[2].paused.as_deref() == Some("true")).then_some("operator_paused")
             }
             Decision::Roll => (it.denied || it.stripped).then_some("refused"),
-            _ if secret_modes(&[3]) => Some("secret_off"),
             _ => None,
         }
     }
