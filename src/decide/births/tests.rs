@@ -106,10 +106,19 @@ fn a_birth_in_a_blind_interval_counts_as_stale() {
     for value in [A, B] {
         let blind = history(&[beginning(A), Entry { value, since: between }]);
         assert_eq!(holds(born(1500), &blind, &none), Holds::Other);
-        assert_eq!(holds(born(2003), &blind, &none), Holds::Current);
+        assert_eq!(holds(born(2061), &blind, &none), Holds::Current);
+        assert_eq!(holds(born(2030), &blind, &none), Holds::Ask(Version(20)));
+        assert_eq!(holds(born(1990), &blind, &exact(20, &[8])), Holds::Current, "a clock behind");
+        assert_eq!(holds(born(2030), &blind, &exact(20, &[7])), Holds::Other, "a clock ahead");
+        let unavailable = ExactLists::from([(Version(20), Exact::Unavailable)]);
+        assert_eq!(holds(born(2002), &blind, &unavailable), Holds::Other);
+        assert_eq!(holds(born(2003), &blind, &unavailable), Holds::Current);
     }
     let same = history(&[beginning(A), Entry { value: A, since: between }]);
     assert_eq!(holds(born(900), &same, &none), Holds::Current);
+    assert_eq!(holds(born(990), &same, &none), Holds::Ask(Version(10)));
+    assert_eq!(holds(born(990), &same, &exact(10, &[8])), Holds::Other, "a clock behind");
+    assert_eq!(holds(born(1010), &same, &exact(10, &[7])), Holds::Current, "a clock ahead");
 }
 
 #[test]
