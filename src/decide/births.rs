@@ -107,7 +107,7 @@ impl Births<'_> {
         match *since {
             Since::Beginning => Order::Younger,
             Since::Seen(point) => self.order_to_point(birth, point),
-            Since::Between { after, by } => self.order_to_interval(birth, after, by),
+            Since::Between { after, by } => self.order_to_gap(birth, after, by),
             Since::FirstSight { written, by } => first_sight(birth, written, by),
         }
     }
@@ -122,70 +122,51 @@ impl Births<'_> {
         if birth.born > point.time + FAR {
             return Order::Younger;
         }
+        self.near(birth, point, TIE)
+    }
+
+    /// Older or younger than a point, whose time alone doesn't tell. `tie` is by how much a birth after it counts as
+    /// older where nothing but the clocks is there.
+    fn near(&self, birth: &Birth, point: Point, tie: Duration) -> Order {
         if !self.comparable {
-            return by_clock(birth, point.time);
+            return by_clock(birth, point.time + tie);
         }
         match self.exact.get(&point.version) {
             None => Order::Ask(point.version),
             Some(Exact::Pods(older)) if older.binary_search(&birth.uid).is_ok() => Order::Older,
             Some(Exact::Pods(_)) => Order::Younger,
-            Some(Exact::Unavailable) => by_clock(birth, point.time),
+            Some(Exact::Unavailable) => by_clock(birth, point.time + tie),
         }
     }
-}
 
-/// Before the clocks and in between, whoever lived at the interval's beginning is older, and whoever didn't yet live at
-/// its end is younger.
-impl Births<'_> {
-    fn order_to_interval(&self, birth: &Birth, after: Point, by: Point) -> Order {
-        match self.lived_at(birth, after) {
-            Lived::Yes => return Order::Older,
-            Lived::Ask => return Order::Ask(after.version),
-            Lived::No | Lived::Unsure => {}
-        }
-        if birth.stamped.is_some_and(|stamped| stamped >= by.version) {
+    /// Before, within or after an interval in which nobody watched. Its ends are points like any other: near them
+    /// the lists decide, for clocks can be wrong by more than the interval is long.
+    fn order_to_gap(&self, birth: &Birth, after: Point, by: Point) -> Order {
+        if birth.stamped.is_some_and(|stamped| stamped >= by.version) || birth.born > by.time + FAR {
             return Order::Younger;
         }
-        match self.lived_at(birth, by) {
-            Lived::No => Order::Younger,
-            Lived::Ask => Order::Ask(by.version),
-            Lived::Yes | Lived::Unsure => Order::Blind,
+        if birth.born < after.time.before(FAR) {
+            return Order::Older;
+        }
+        if birth.born >= by.time.before(FAR) {
+            match self.near(birth, by, TIE) {
+                Order::Older => {}
+                other => return other,
+            }
+        }
+        if birth.born > after.time + FAR {
+            return Order::Blind;
+        }
+        // A tie at the beginning is within: only what is older for certain is older.
+        match self.near(birth, Point { time: after.time.before(TIE), ..after }, Duration::ZERO) {
+            Order::Younger => Order::Blind,
+            other => other,
         }
     }
-
-    /// Whether a pod lived at a point.
-    fn lived_at(&self, birth: &Birth, point: Point) -> Lived {
-        if birth.born < point.time.before(FAR) {
-            return Lived::Yes;
-        }
-        if birth.born > point.time + FAR {
-            return Lived::No;
-        }
-        // A point that no version belongs to can't be asked for.
-        let askable = self.comparable && point.version > Version(0);
-        match self.exact.get(&point.version).filter(|_| askable) {
-            None if askable => Lived::Ask,
-            Some(Exact::Pods(alive)) if alive.binary_search(&birth.uid).is_ok() => Lived::Yes,
-            Some(Exact::Pods(_)) => Lived::No,
-            Some(Exact::Unavailable) | None if birth.born < point.time.before(TIE) => Lived::Yes,
-            Some(Exact::Unavailable) | None if birth.born > point.time + TIE => Lived::No,
-            Some(Exact::Unavailable) | None => Lived::Unsure,
-        }
-    }
-}
-
-/// Whether a pod lived at a point.
-enum Lived {
-    Yes,
-    No,
-    /// Too close for the clocks.
-    Unsure,
-    /// The exact list has to be read first.
-    Ask,
 }
 
 fn by_clock(birth: &Birth, time: Time) -> Order {
-    if birth.born <= time + TIE { Order::Older } else { Order::Younger }
+    if birth.born <= time { Order::Older } else { Order::Younger }
 }
 
 fn first_sight(birth: &Birth, written: Option<Time>, by: Point) -> Order {

@@ -81,11 +81,12 @@ fn before_pods(facts: &Facts<'_>) -> Option<Decision> {
     if !facts.known {
         return Some(Decision::Hold(Held::InventoryUnknown));
     }
-    if !facts.candidate {
-        return Some(Decision::UpToDate);
-    }
+    // Before what changed: of what it is opted out of nobody knows whether it is up to date.
     if facts.mode == Mode::Off {
         return Some(Decision::Skip(Skipped::OptedOut));
+    }
+    if !facts.candidate {
+        return Some(Decision::UpToDate);
     }
     if let Some(Missing { secret, key }) = &facts.missing {
         return Some(Decision::Hold(Held::Missing { secret: secret.clone(), key: key.clone() }));

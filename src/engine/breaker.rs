@@ -52,10 +52,8 @@ impl Engine {
                 let completed = |attempt: &Attempt| {
                     attempt.ended.as_ref().is_some_and(|ended| ended.outcome == Outcome::Completed)
                 };
-                let mut tried = self.attempts_for(workload, &secret, version).peekable();
-                let mut proven = false;
-                let mut trying = false;
-                while let Some((other, attempt)) = tried.next() {
+                let (mut proven, mut trying) = (false, false);
+                for (other, attempt) in self.attempts_for(workload, &secret, version) {
                     proven |= completed(attempt);
                     trying |= attempt.is_running() && self.is_on_its_way(other);
                 }

@@ -7,6 +7,7 @@ use super::{
     consumption::{parts, rolling},
 };
 use crate::{
+    catalog::policy::Mode,
     decide::{Decision, Held},
     facts::{Name, SecretId, Version, WorkloadId},
     ledger::Part,
@@ -42,6 +43,10 @@ pub(super) struct Rotation {
 impl Engine {
     /// Consumed parts of a Secret changed: its consumers settle, and are accounted for.
     pub(super) fn begin_rotation(&mut self, id: &SecretId, changed: &[Part]) {
+        if self.secret_mode(id) == Some(Mode::Off) {
+            self.examined(id, Effect::Report);
+            return;
+        }
         let consumers: BTreeSet<WorkloadId> = self
             .catalog
             .consumers(id)

@@ -252,7 +252,7 @@ impl World {
             self.violated(format!("{id} is stamped {stamp} and the ledger has no such intent"));
         }
         let facts = it.facts().rollout;
-        let moves = self.now - it.progressed < 50_000;
+        let moves = self.now - it.moved < 50_000;
         if moves
             && facts.observed_generation >= facts.generation
             && matches!(state(&facts), State::Running(_))
@@ -334,6 +334,10 @@ impl World {
                         .uses
                         .iter()
                         .filter(|one| pod.template.uses.contains(one))
+                        // Its owner wants nobody to be rolled for it.
+                        .filter(|one| {
+                            self.remembered.get(&(it.namespace, one.secret)).is_none_or(|s| s.mode != 3)
+                        })
                         .copied()
                         .collect(),
                     ..(*it.template).clone()
@@ -425,7 +429,6 @@ impl World {
                 (self.namespaces[2].paused.as_deref() == Some("true")).then_some("operator_paused")
             }
             Decision::Roll => (it.denied || it.stripped).then_some("refused"),
-            _ if secret_modes(&[3]) => Some("secret_off"),
             _ => None,
         }
     }

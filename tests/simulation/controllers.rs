@@ -229,6 +229,9 @@ impl World {
         }
         let it = &mut self.owners[owner];
         it.progressed = progressed;
+        if (new.updated, new.ready) != (it.rollout.updated, it.rollout.ready) {
+            it.moved = now;
+        }
         it.rollout = new;
         if it.rollout != it.shown {
             self.touch(owner);

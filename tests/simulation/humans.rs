@@ -214,6 +214,7 @@ impl World {
             Action::EditReferences { draw, .. } => {
                 template.uses = uses(&mut Rng::new(draw), self.knobs.secrets);
                 template.image += 1;
+                self.tell(|_| format!("  it uses {:?}", template.uses));
                 self.set_template(owner, template, "human");
             }
             Action::Image { bad, .. } => {
@@ -435,6 +436,7 @@ impl World {
             rollout: RolloutFacts::default(),
             shown: RolloutFacts::default(),
             progressed: self.now,
+            moved: self.now,
             writer: Some(Name::from("human")),
             git: None,
             git_always: false,
@@ -503,6 +505,7 @@ impl World {
             rollout: RolloutFacts::default(),
             shown: RolloutFacts::default(),
             progressed: self.now,
+            moved: self.now,
             awake: false,
             ..old.clone()
         };

@@ -209,6 +209,8 @@ pub struct Owner {
     /// What its last version shows of it.
     pub shown: RolloutFacts,
     pub progressed: Ms,
+    /// When its updated or ready pods were last other ones in number.
+    pub moved: Ms,
     pub writer: Option<Name>,
     /// What Git has, and whether it is applied after each change.
     pub git: Option<Rc<Template>>,

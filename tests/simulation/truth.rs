@@ -96,13 +96,19 @@ impl World {
         if self.checks.made(place.0).is_some_and(|made| pod.born < made) {
             return Some(Excuse::FirstSight);
         }
-        let written = |after: u64, by: u64| {
+        let margin = self.margin();
+        let written = |blind: &Blind| {
             let writes = self.writes.get(&(place.0, place.1));
-            writes.into_iter().flatten().any(|(version, _)| *version > after && *version <= by)
+            writes.into_iter().flatten().any(|(version, at)| {
+                (*version > blind.after && *version <= blind.by)
+                    || (*at >= blind.after_at - margin && *at <= blind.by_at + margin)
+            })
         };
-        let blind = self.checks.blind.iter().any(|blind| {
-            blind.namespace == place.0 && self.is_blind(pod, blind) && written(blind.after, blind.by)
-        });
+        let blind = self
+            .checks
+            .blind
+            .iter()
+            .any(|blind| blind.namespace == place.0 && self.is_blind(pod, blind) && written(blind));
         if blind {
             return Some(Excuse::Blind);
         }
@@ -146,6 +152,14 @@ impl World {
         let last = stood.last().map_or(0, |stood| stood.version);
         if self.checks.made(place.0).is_some_and(|made| pod.born < made && last <= made) {
             return Some("first_sight");
+        }
+        // What was gone at the first look had a value before, which nobody knows.
+        if self
+            .checks
+            .made(place.0)
+            .is_some_and(|made| pod.born < made && self.value_at(place, made).is_none())
+        {
+            return Some("first_sight_absent");
         }
         let blind = self
             .checks
