@@ -159,3 +159,16 @@ fn nothing_after_the_version_in_question_counts() {
     assert_eq!(births.holds(&born(1500), &changed, true, Some(Version(10))), Holds::Current);
     assert_eq!(births.holds(&born(500), &changed, true, Some(Version(10))), Holds::Other);
 }
+
+#[test]
+fn where_the_clocks_cant_tell_a_pod_may_hold_either_value() {
+    // A, B and A again; the pod was born with B's change, and nothing but the clocks tells.
+    let back = history(&[beginning(A), seen(B, 10, 1000), seen(A, 20, 1100)]);
+    let none = ExactLists::new();
+    let separate = Births { exact: &none, comparable: false };
+    assert_eq!(separate.holds(&born(997), &back, true, None), Holds::Current);
+    for second in 998..=1102 {
+        assert_eq!(separate.holds(&born(second), &back, true, None), Holds::Other, "{second}");
+    }
+    assert_eq!(separate.holds(&born(1103), &back, true, None), Holds::Current);
+}
