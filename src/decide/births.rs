@@ -15,8 +15,8 @@ use crate::{
 /// 30 s at most).
 pub const FAR: Duration = Duration::from_secs(60);
 
-/// Where nothing better than the clocks is known, a pod born this shortly after a change counts as older:
-/// creation times are cut to whole seconds.
+/// Where nothing better than the clocks is known, a pod born this shortly before or after a change may be older or
+/// younger: creation times are cut to whole seconds.
 pub const TIE: Duration = Duration::from_secs(2);
 
 /// The pods that lived at a version, where that could be had.
@@ -56,6 +56,8 @@ pub struct Birth {
 enum Order {
     Older,
     Younger,
+    /// Either, as far as the clocks tell.
+    Tie,
     /// In an interval in which nobody watched.
     Blind,
     /// The exact list at this version has to be read first.
@@ -94,7 +96,11 @@ impl Births<'_> {
                     let before = index.checked_sub(1).map(|before| entries[before].value);
                     return before_first_sight(entry, before, current.value, required);
                 }
-                Order::Older => {}
+                // It counts as whichever makes the pod stale.
+                Order::Tie if verdict(held(entry, next, required), current.value) == Holds::Other => {
+                    return Holds::Other;
+                }
+                Order::Tie | Order::Older => {}
             }
             if entry.value != Value::Absent || !required {
                 next = Some(entry.value);
@@ -122,20 +128,19 @@ impl Births<'_> {
         if birth.born > point.time + FAR {
             return Order::Younger;
         }
-        self.near(birth, point, TIE)
+        self.near(birth, point)
     }
 
-    /// Older or younger than a point, whose time alone doesn't tell. `tie` is by how much a birth after it counts as
-    /// older where nothing but the clocks is there.
-    fn near(&self, birth: &Birth, point: Point, tie: Duration) -> Order {
+    /// Older or younger than a point, whose time alone doesn't tell.
+    fn near(&self, birth: &Birth, point: Point) -> Order {
         if !self.comparable {
-            return by_clock(birth, point.time + tie);
+            return by_clock(birth, point.time);
         }
         match self.exact.get(&point.version) {
             None => Order::Ask(point.version),
             Some(Exact::Pods(older)) if older.binary_search(&birth.uid).is_ok() => Order::Older,
             Some(Exact::Pods(_)) => Order::Younger,
-            Some(Exact::Unavailable) => by_clock(birth, point.time + tie),
+            Some(Exact::Unavailable) => by_clock(birth, point.time),
         }
     }
 
@@ -149,24 +154,29 @@ impl Births<'_> {
             return Order::Older;
         }
         if birth.born >= by.time.before(FAR) {
-            match self.near(birth, by, TIE) {
-                Order::Older => {}
+            match self.near(birth, by) {
+                Order::Older | Order::Tie => {}
                 other => return other,
             }
         }
         if birth.born > after.time + FAR {
             return Order::Blind;
         }
-        // A tie at the beginning is within: only what is older for certain is older.
-        match self.near(birth, Point { time: after.time.before(TIE), ..after }, Duration::ZERO) {
-            Order::Younger => Order::Blind,
+        match self.near(birth, after) {
+            Order::Younger | Order::Tie => Order::Blind,
             other => other,
         }
     }
 }
 
 fn by_clock(birth: &Birth, time: Time) -> Order {
-    if birth.born <= time { Order::Older } else { Order::Younger }
+    if birth.born > time + TIE {
+        Order::Younger
+    } else if birth.born < time.before(TIE) {
+        Order::Older
+    } else {
+        Order::Tie
+    }
 }
 
 fn first_sight(birth: &Birth, written: Option<Time>, by: Point) -> Order {

@@ -55,7 +55,7 @@ fn the_exact_list_decides_whatever_the_clocks_say() {
 }
 
 #[test]
-fn without_a_list_the_clock_decides_and_a_tie_is_older() {
+fn without_a_list_the_clock_decides_and_a_tie_is_stale() {
     let changed = history(&[beginning(A), seen(B, 10, 1000)]);
     let unavailable = ExactLists::from([(Version(10), Exact::Unavailable)]);
     assert_eq!(holds(born(1002), &changed, &unavailable), Holds::Other);
@@ -64,6 +64,9 @@ fn without_a_list_the_clock_decides_and_a_tie_is_older() {
     let separate = Births { exact: &none, comparable: false };
     assert_eq!(separate.holds(&born(1002), &changed, true, None), Holds::Other);
     assert_eq!(separate.holds(&born(1003), &changed, true, None), Holds::Current);
+    let back = history(&[beginning(A), seen(B, 10, 1000), seen(A, 20, 1020)]);
+    assert_eq!(separate.holds(&born(1000), &back, true, None), Holds::Other, "it may hold what stood shortly");
+    assert_eq!(separate.holds(&born(997), &back, true, None), Holds::Current);
 }
 
 #[test]
