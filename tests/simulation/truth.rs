@@ -149,7 +149,10 @@ impl World {
     fn unknowable_of(&self, pod: &Pod, place: Place) -> Option<&'static str> {
         let stood = self.stood.get(&place).map(Vec::as_slice).unwrap_or_default();
         let last = stood.last().map_or(0, |stood| stood.version);
-        if self.checks.made(place.0).is_some_and(|made| pod.born < made && last <= made) {
+        if self.checks.made(place.0).is_some_and(|made| {
+            // What stood at the first look stands again, or still.
+            pod.born < made && self.value_at(place, made) == self.value_at(place, self.version)
+        }) {
             return Some("first_sight");
         }
         // What was gone at the first look had a value before, which nobody knows.
