@@ -114,7 +114,7 @@ impl Births<'_> {
             Since::Beginning => Order::Younger,
             Since::Seen(point) => self.order_to_point(birth, point),
             Since::Between { after, by } => self.order_to_gap(birth, after, by),
-            Since::FirstSight { written, by } => first_sight(birth, written, by),
+            Since::FirstSight { written, by } => self.order_to_first_sight(birth, written, by),
         }
     }
 
@@ -141,6 +141,24 @@ impl Births<'_> {
             Some(Exact::Pods(older)) if older.binary_search(&birth.uid).is_ok() => Order::Older,
             Some(Exact::Pods(_)) => Order::Younger,
             Some(Exact::Unavailable) => by_clock(birth, point.time),
+        }
+    }
+
+    /// Older than the first look by `managedFields`, or younger. Whatever they say, what was born after that look
+    /// got what was seen there.
+    fn order_to_first_sight(&self, birth: &Birth, written: Option<Time>, by: Point) -> Order {
+        let stamped = birth.stamped.is_some_and(|stamped| stamped >= by.version);
+        // A Secret and its consumer are often made within one second, and times are cut to it.
+        let suspect = written.is_some_and(|written| birth.born < written);
+        if stamped || !suspect || birth.born > by.time + FAR {
+            return Order::Younger;
+        }
+        if birth.born < by.time.before(FAR) {
+            return Order::Older;
+        }
+        match self.near(birth, by) {
+            Order::Tie => Order::Older,
+            other => other,
         }
     }
 
@@ -176,17 +194,6 @@ fn by_clock(birth: &Birth, time: Time) -> Order {
         Order::Older
     } else {
         Order::Tie
-    }
-}
-
-fn first_sight(birth: &Birth, written: Option<Time>, by: Point) -> Order {
-    if birth.stamped.is_some_and(|stamped| stamped >= by.version) {
-        return Order::Younger;
-    }
-    match written {
-        // A Secret and its consumer are often made within one second, and times are cut to it.
-        Some(written) if birth.born < written => Order::Older,
-        Some(_) | None => Order::Younger,
     }
 }
 

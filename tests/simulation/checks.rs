@@ -363,6 +363,10 @@ impl World {
             Decision::Report(ReportOnly::FirstSight) => {
                 self.checks.made(it.namespace).is_some_and(|made| live().any(|pod| pod.born < made)).then_some("first_sight_report")
             }
+            // The operator knows what it did, though somebody took its ledger away.
+            Decision::Report(ReportOnly::Attempted) if attempt.is_none() => {
+                self.checks.ledger_was_deleted.then_some("attempted")
+            }
             Decision::Report(ReportOnly::Attempted) => {
                 let outcome = &attempt?.ended.as_ref()?.outcome;
                 let cause = match outcome {

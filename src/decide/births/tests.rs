@@ -148,6 +148,10 @@ fn what_is_older_than_all_that_is_known_is_stale_or_first_sight() {
     assert_eq!(births.holds(&born(900), &created, true, None), Holds::Current, "it waited for its Secret");
     let removed = history(&[beginning(Value::Absent), first, seen(Value::Absent, 20, 6000)]);
     assert_eq!(births.holds(&born(900), &removed, false, None), Holds::Other, "it may hold what was removed");
+    let ahead = Entry { value: A, since: Since::FirstSight { written: Some(time(5020)), by: at(10, 5000) } };
+    assert_eq!(holds(born(5010), &history(&[ahead]), &none), Holds::Ask(Version(10)));
+    assert_eq!(holds(born(5010), &history(&[ahead]), &exact(10, &[8])), Holds::Current, "born after the look");
+    assert_eq!(holds(born(5010), &history(&[ahead]), &exact(10, &[7])), Holds::FirstSight);
     let trimmed = history(&[seen(A, 10, 1000), seen(B, 20, 2000), seen(A, 30, 3000)]);
     assert_eq!(holds(born(100), &trimmed, &none), Holds::Other);
     let never_written = Entry { value: A, since: Since::FirstSight { written: None, by: at(10, 5000) } };
