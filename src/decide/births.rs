@@ -15,9 +15,8 @@ use crate::{
 /// 30 s at most).
 pub const FAR: Duration = Duration::from_secs(60);
 
-/// Where nothing better than the clocks is known, a pod born this shortly before or after a change may be either:
-/// creation times are cut to whole seconds. It counts as older, and as holding another value if the new one isn't the
-/// current one any more.
+/// Where nothing better than the clocks is known, a pod born this shortly before or after a change may be older or
+/// younger: creation times are cut to whole seconds.
 pub const TIE: Duration = Duration::from_secs(2);
 
 /// The pods that lived at a version, where that could be had.
@@ -57,8 +56,8 @@ pub struct Birth {
 enum Order {
     Older,
     Younger,
-    /// Too close for the clocks: it counts as older.
-    Unsure,
+    /// Either, as far as the clocks tell.
+    Tie,
     /// In an interval in which nobody watched.
     Blind,
     /// The exact list at this version has to be read first.
@@ -92,14 +91,16 @@ impl Births<'_> {
             match self.order(birth, &entry.since) {
                 Order::Ask(version) => return Holds::Ask(version),
                 Order::Blind => return Holds::Other,
-                // It may hold the one or the other: only if both are the current value it is fresh.
-                Order::Unsure if held(entry, next, required) != current.value => return Holds::Other,
                 Order::Younger => return verdict(held(entry, next, required), current.value),
                 Order::Older if matches!(entry.since, Since::FirstSight { .. }) => {
                     let before = index.checked_sub(1).map(|before| entries[before].value);
                     return before_first_sight(entry, before, current.value, required);
                 }
-                Order::Older | Order::Unsure => {}
+                // It counts as whichever makes the pod stale.
+                Order::Tie if verdict(held(entry, next, required), current.value) == Holds::Other => {
+                    return Holds::Other;
+                }
+                Order::Tie | Order::Older => {}
             }
             if entry.value != Value::Absent || !required {
                 next = Some(entry.value);
@@ -113,7 +114,7 @@ impl Births<'_> {
             Since::Beginning => Order::Younger,
             Since::Seen(point) => self.order_to_point(birth, point),
             Since::Between { after, by } => self.order_to_gap(birth, after, by),
-            Since::FirstSight { written, by } => first_sight(birth, written, by),
+            Since::FirstSight { written, by } => self.order_to_first_sight(birth, written, by),
         }
     }
 
@@ -143,6 +144,24 @@ impl Births<'_> {
         }
     }
 
+    /// Older than the first look by `managedFields`, or younger. Whatever they say, what was born after that look
+    /// got what was seen there.
+    fn order_to_first_sight(&self, birth: &Birth, written: Option<Time>, by: Point) -> Order {
+        let stamped = birth.stamped.is_some_and(|stamped| stamped >= by.version);
+        // A Secret and its consumer are often made within one second, and times are cut to it.
+        let suspect = written.is_some_and(|written| birth.born < written);
+        if stamped || !suspect || birth.born > by.time + FAR {
+            return Order::Younger;
+        }
+        if birth.born < by.time.before(FAR) {
+            return Order::Older;
+        }
+        match self.near(birth, by) {
+            Order::Tie => Order::Older,
+            other => other,
+        }
+    }
+
     /// Before, within or after an interval in which nobody watched. Its ends are points like any other: near them
     /// the lists decide, for clocks can be wrong by more than the interval is long.
     fn order_to_gap(&self, birth: &Birth, after: Point, by: Point) -> Order {
@@ -154,40 +173,27 @@ impl Births<'_> {
         }
         if birth.born >= by.time.before(FAR) {
             match self.near(birth, by) {
-                Order::Older => {}
-                Order::Unsure => return Order::Blind,
+                Order::Older | Order::Tie => {}
                 other => return other,
             }
         }
         if birth.born > after.time + FAR {
             return Order::Blind;
         }
-        // Only what is older for certain is older.
         match self.near(birth, after) {
-            Order::Younger | Order::Unsure => Order::Blind,
+            Order::Younger | Order::Tie => Order::Blind,
             other => other,
         }
     }
 }
 
 fn by_clock(birth: &Birth, time: Time) -> Order {
-    if birth.born < time.before(TIE) {
-        Order::Older
-    } else if birth.born > time + TIE {
+    if birth.born > time + TIE {
         Order::Younger
+    } else if birth.born < time.before(TIE) {
+        Order::Older
     } else {
-        Order::Unsure
-    }
-}
-
-fn first_sight(birth: &Birth, written: Option<Time>, by: Point) -> Order {
-    if birth.stamped.is_some_and(|stamped| stamped >= by.version) {
-        return Order::Younger;
-    }
-    match written {
-        // A Secret and its consumer are often made within one second, and times are cut to it.
-        Some(written) if birth.born < written => Order::Older,
-        Some(_) | None => Order::Younger,
+        Order::Tie
     }
 }
 

@@ -60,6 +60,11 @@ impl Checks {
         self.decisions.clear();
     }
 
+    /// The ledger was taken away: what it told is nobody's to know.
+    pub fn forget_attempts(&mut self) {
+        self.attempts.clear();
+    }
+
     pub fn made(&self, namespace: u8) -> Option<u64> {
         self.made[usize::from(namespace)]
     }
@@ -248,7 +253,7 @@ impl World {
             .map(|stamp| stamp.iter().map(|(name, version)| (name.clone(), version)).collect())
             .unwrap_or_default();
         let intended = self.checks.attempts.get(&uid).is_some_and(|attempt| attempt.versions == versions);
-        if !intended {
+        if !intended && !self.checks.ledger_was_deleted {
             self.violated(format!("{id} is stamped {stamp} and the ledger has no such intent"));
         }
         let facts = it.facts().rollout;
@@ -401,6 +406,10 @@ impl World {
                 .made(it.namespace)
                 .is_some_and(|made| live().any(|pod| pod.born < made))
                 .then_some("first_sight_report"),
+            // The operator knows what it did, though somebody took its ledger away.
+            Decision::Report(ReportOnly::Attempted) if attempt.is_none() => {
+                self.checks.ledger_was_deleted.then_some("attempted")
+            }
             Decision::Report(ReportOnly::Attempted) => {
                 let outcome = &attempt?.ended.as_ref()?.outcome;
                 let cause = match outcome {

@@ -168,6 +168,7 @@ impl World {
                     self.tell(|_| format!("somebody deletes {name}"));
                     self.ledger.remove(name);
                     self.checks.ledger_was_deleted = true;
+                    self.checks.forget_attempts();
                     self.bump();
                 }
             }

@@ -112,18 +112,24 @@ impl World {
         if blind {
             return Some(Excuse::Blind);
         }
-        let stood = self.stood.get(&place).map(Vec::as_slice).unwrap_or_default();
-        let late = if self.knobs.late > 0 { 9_000 } else { 500 };
-        let by_clock = self.knobs.separate_stores || self.compacted > 0;
-        let tie = by_clock
-            && stood
-                .iter()
-                .any(|stood| pod.created >= stood.at - 3_500 && pod.created <= stood.at + 3_500 + late);
-        if tie {
+        if self.is_tie(pod, place) {
             return Some(Excuse::Tie);
         }
+        let stood = self.stood.get(&place).map(Vec::as_slice).unwrap_or_default();
         let since = stood.iter().filter(|stood| stood.version > pod.born).count();
         (since >= uptake::ledger::ENTRIES).then_some(Excuse::Forgotten)
+    }
+
+    /// Whether nothing but clocks tells whether a pod is older than a change, and they don't tell well enough: a
+    /// change's time is that of its delivery.
+    fn is_tie(&self, pod: &Pod, place: Place) -> bool {
+        let by_clock = self.knobs.separate_stores || self.compacted > 0;
+        let late = if self.knobs.late > 0 { 9_000 } else { 500 };
+        let stood = self.stood.get(&place).map(Vec::as_slice).unwrap_or_default();
+        by_clock
+            && stood
+                .iter()
+                .any(|stood| pod.created >= stood.at - 3_500 && pod.created <= stood.at + 3_500 + late)
     }
 
     /// Whether a pod was born in a blind interval, as far as its version or its clock tells.
@@ -150,7 +156,10 @@ impl World {
     fn unknowable_of(&self, pod: &Pod, place: Place) -> Option<&'static str> {
         let stood = self.stood.get(&place).map(Vec::as_slice).unwrap_or_default();
         let last = stood.last().map_or(0, |stood| stood.version);
-        if self.checks.made(place.0).is_some_and(|made| pod.born < made && last <= made) {
+        if self.checks.made(place.0).is_some_and(|made| {
+            // What stood at the first look stands again, or still.
+            pod.born < made && self.value_at(place, made) == self.value_at(place, self.version)
+        }) {
             return Some("first_sight");
         }
         // What was gone at the first look had a value before, which nobody knows.
@@ -160,6 +169,13 @@ impl World {
             .is_some_and(|made| pod.born < made && self.value_at(place, made).is_none())
         {
             return Some("first_sight_absent");
+        }
+        // It changed and changed back, within what a late watch and the clocks can tell.
+        let back = stood
+            .iter()
+            .any(|stood| stood.version < last && stood.value == self.value_at(place, self.version));
+        if back && self.knobs.late > 0 && self.is_tie(pod, place) {
+            return Some("clock_tie");
         }
         let blind = self
             .checks

@@ -55,7 +55,7 @@ fn the_exact_list_decides_whatever_the_clocks_say() {
 }
 
 #[test]
-fn without_a_list_the_clock_decides_and_a_tie_is_older() {
+fn without_a_list_the_clock_decides_and_a_tie_is_stale() {
     let changed = history(&[beginning(A), seen(B, 10, 1000)]);
     let unavailable = ExactLists::from([(Version(10), Exact::Unavailable)]);
     assert_eq!(holds(born(1002), &changed, &unavailable), Holds::Other);
@@ -64,6 +64,13 @@ fn without_a_list_the_clock_decides_and_a_tie_is_older() {
     let separate = Births { exact: &none, comparable: false };
     assert_eq!(separate.holds(&born(1002), &changed, true, None), Holds::Other);
     assert_eq!(separate.holds(&born(1003), &changed, true, None), Holds::Current);
+    let back = history(&[beginning(A), seen(B, 10, 1000), seen(A, 20, 1020)]);
+    assert_eq!(
+        separate.holds(&born(1000), &back, true, None),
+        Holds::Other,
+        "it may hold what stood shortly"
+    );
+    assert_eq!(separate.holds(&born(997), &back, true, None), Holds::Current);
 }
 
 #[test]
@@ -145,6 +152,14 @@ fn what_is_older_than_all_that_is_known_is_stale_or_first_sight() {
     assert_eq!(births.holds(&born(900), &created, true, None), Holds::Current, "it waited for its Secret");
     let removed = history(&[beginning(Value::Absent), first, seen(Value::Absent, 20, 6000)]);
     assert_eq!(births.holds(&born(900), &removed, false, None), Holds::Other, "it may hold what was removed");
+    let ahead = Entry { value: A, since: Since::FirstSight { written: Some(time(5020)), by: at(10, 5000) } };
+    assert_eq!(holds(born(5010), &history(&[ahead]), &none), Holds::Ask(Version(10)));
+    assert_eq!(
+        holds(born(5010), &history(&[ahead]), &exact(10, &[8])),
+        Holds::Current,
+        "born after the look"
+    );
+    assert_eq!(holds(born(5010), &history(&[ahead]), &exact(10, &[7])), Holds::FirstSight);
     let trimmed = history(&[seen(A, 10, 1000), seen(B, 20, 2000), seen(A, 30, 3000)]);
     assert_eq!(holds(born(100), &trimmed, &none), Holds::Other);
     let never_written = Entry { value: A, since: Since::FirstSight { written: None, by: at(10, 5000) } };
