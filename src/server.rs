@@ -83,7 +83,8 @@ fn unready(state: &Gauges, required: &[Watch]) -> Vec<String> {
         .iter()
         .filter(|watch| !state.synced.iter().any(|(known, _)| known == *watch))
         .map(|watch| format!("{}: the inventory isn't known yet", watch.as_str()));
-    let lost = state.synced.iter().filter_map(|(watch, synced)| {
+    let needed = state.synced.iter().filter(|(watch, _)| watch.is_needed());
+    let lost = needed.filter_map(|(watch, synced)| {
         let reason = synced.as_ref().err()?;
         Some(format!("{}: {}", watch.as_str(), reason.replace('\n', " ")))
     });
@@ -113,6 +114,7 @@ mod tests {
         state.ledger = Err("not loaded yet".into());
         assert_eq!(unready(&state, &required), ["Deployment: forbidden to list", "ledger: not loaded yet"]);
         state.synced[1].1 = Ok(());
+        state.synced.push((Watch::ServiceAccounts, Err("forbidden".into())));
         state.ledger = Ok(());
         assert!(unready(&state, &required).is_empty());
     }

@@ -75,11 +75,12 @@ impl Slots {
         }
     }
 
-    /// Gives a slot back: gives those whose turn it is now.
+    /// Gives a slot back: gives those whose turn it is now; nobody if it held none.
     pub fn release(&mut self, id: &WorkloadId) -> Vec<WorkloadId> {
-        if self.held.remove(id)
-            && let Some(count) = self.by_namespace.get_mut(&id.namespace)
-        {
+        if !self.held.remove(id) {
+            return Vec::new();
+        }
+        if let Some(count) = self.by_namespace.get_mut(&id.namespace) {
             *count -= 1;
             if *count == 0 {
                 self.by_namespace.remove(&id.namespace);
@@ -117,6 +118,7 @@ mod tests {
         slots.wait(&id("a", "4"));
         assert_eq!(slots.release(&id("a", "1")), [id("a", "3")]);
         assert_eq!(slots.held(), 1);
+        assert_eq!(slots.release(&id("a", "1")), [], "it holds none any more");
     }
 
     #[test]

@@ -1,15 +1,20 @@
 //! The index: workloads by name, and by the Secrets that they reference.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use super::{
-    Workload,
+    Effective, Workload,
+    beside::{BesideId, ProviderClassFacts, ServiceAccountFacts, Shelf},
+    effective,
     namespace::NamespaceFacts,
     policy::{self, Mode},
 };
 use crate::{
-    engine::InventoryFault,
-    facts::{Kind, Namespace, SecretId, Uid, WorkloadId},
+    engine::{InventoryFault, Watched},
+    facts::{Kind, Name, Namespace, SecretId, Uid, WorkloadId},
 };
 
 /// What is known of a watched kind.
@@ -35,6 +40,8 @@ pub struct Catalog {
     namespaces: BTreeMap<Namespace, NamespaceFacts>,
     namespace_inventory: Inventory,
     relisted_namespaces: Option<BTreeSet<Namespace>>,
+    service_accounts: Shelf<ServiceAccountFacts>,
+    provider_classes: Shelf<ProviderClassFacts>,
 }
 
 /// What an applied workload means.
@@ -125,10 +132,12 @@ impl Catalog {
     }
 
     /// A workload was delivered, by a watch or by a read; an older version than the known one says nothing.
-    pub fn apply(&mut self, workload: Workload) -> Applied {
+    /// Its references are completed by what its ServiceAccount and its SecretProviderClasses say.
+    pub fn apply(&mut self, mut workload: Workload) -> Applied {
         if let Some(named) = self.relisting.get_mut(&workload.id.kind) {
             named.insert(workload.id.clone());
         }
+        self.complete_references(&mut workload);
         let before = self.workloads.get(&workload.id);
         let applied = match before {
             None => Applied::New(None),
@@ -174,6 +183,74 @@ impl Catalog {
         }
     }
 
+    fn complete_references(&self, workload: &mut Workload) {
+        let at = |name: &str| BesideId::new(workload.id.namespace.clone(), name);
+        let account = self.service_accounts.get(&at(&workload.service_account));
+        let Effective { kept, count } =
+            effective(&workload.declared, account, |class| self.provider_classes.get(&at(class)));
+        workload.references = kept;
+        workload.reference_count = count;
+    }
+
+    /// What the watch of ServiceAccounts says; gives the workloads whose references changed by it.
+    pub fn take_service_accounts(
+        &mut self,
+        watched: Watched<ServiceAccountFacts, BesideId>,
+    ) -> Vec<WorkloadId> {
+        let changed: BTreeSet<BesideId> = self.service_accounts.take(watched).into_iter().collect();
+        self.recomplete(&changed, |workload| vec![&workload.service_account])
+    }
+
+    /// What the watch of SecretProviderClasses says; gives the workloads whose references changed by it.
+    pub fn take_provider_classes(
+        &mut self,
+        watched: Watched<ProviderClassFacts, BesideId>,
+    ) -> Vec<WorkloadId> {
+        let changed: BTreeSet<BesideId> = self.provider_classes.take(watched).into_iter().collect();
+        self.recomplete(&changed, |workload| {
+            workload.declared.provider_classes.iter().map(|class| &class.name).collect()
+        })
+    }
+
+    /// Completes the references anew of those workloads that name something that changed.
+    fn recomplete(
+        &mut self,
+        changed: &BTreeSet<BesideId>,
+        names: impl Fn(&Workload) -> Vec<&Name>,
+    ) -> Vec<WorkloadId> {
+        if changed.is_empty() {
+            return Vec::new();
+        }
+        let concerned = self.workloads.values().filter(|workload| {
+            let mut at = names(workload).into_iter();
+            at.any(|name| changed.contains(&BesideId::new(workload.id.namespace.clone(), name.clone())))
+        });
+        let mut again: Vec<Workload> = concerned.cloned().collect();
+        again.retain_mut(|workload| {
+            let before = Arc::clone(&workload.references);
+            self.complete_references(workload);
+            workload.references != before
+        });
+        let ids = again.iter().map(|workload| workload.id.clone()).collect();
+        for workload in again {
+            self.reindex(&workload);
+            self.workloads.insert(workload.id.clone(), workload);
+        }
+        ids
+    }
+
+    /// What is known of ServiceAccounts.
+    #[must_use]
+    pub fn service_account_inventory(&self) -> &Inventory {
+        self.service_accounts.inventory()
+    }
+
+    /// What is known of SecretProviderClasses; an API server that doesn't serve them has none.
+    #[must_use]
+    pub fn provider_class_inventory(&self) -> &Inventory {
+        self.provider_classes.inventory()
+    }
+
     /// What is known of Namespaces.
     #[must_use]
     pub fn namespace_inventory(&self) -> &Inventory {
@@ -197,9 +274,9 @@ impl Catalog {
         let Some(named) = self.relisted_namespaces.take() else { return Vec::new() };
         let gone: Vec<Namespace> =
             self.namespaces.keys().filter(|name| !named.contains(*name)).cloned().collect();
-        gone.iter().for_each(|name| {
+        for name in &gone {
             self.namespaces.remove(name);
-        });
+        }
         gone
     }
 

@@ -1,5 +1,7 @@
 //! Which workload consumes which Secret, and under which policy.
 
+pub mod beside;
+mod effective;
 mod index;
 pub mod namespace;
 pub mod policy;
@@ -10,7 +12,8 @@ mod secret;
 mod template;
 mod workload;
 
+pub use effective::{Effective, effective};
 pub use index::{Applied, Catalog, Inventory};
 pub use read::ReadOptions;
 pub use secret::{KeyFacts, SecretAnnotations, SecretFacts};
-pub use workload::{TemplateHash, Workload};
+pub use workload::{Declared, TemplateHash, Workload};

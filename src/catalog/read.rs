@@ -2,12 +2,14 @@
 //!
 //! Each object is read by itself, so that one that can't be read is told about and costs its list nothing else.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use super::{
-    Workload,
-    policy::{self, WorkloadPolicy},
-    references::{References, references, service_account},
+    Declared, Workload,
+    policy::{self, ReferenceAnnotations, WorkloadPolicy},
+    references::{references, service_account},
     template,
 };
 use crate::{
@@ -28,8 +30,8 @@ pub struct ReadOptions {
 /// What a workload's text says of the Secrets it consumes, whether an API server served it or a manifest wrote it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Consumption {
-    /// Its references.
-    pub references: References,
+    /// What it says of references.
+    pub declared: Declared,
     /// What its annotations ask for; the references' problems are among its own.
     pub policy: WorkloadPolicy,
     /// The ServiceAccount its pods run as, whose pull secrets they inherit.
@@ -43,14 +45,15 @@ pub struct Consumption {
 pub fn workload(kind: &Kind, object: &Value, options: &ReadOptions) -> Result<Workload, Unreadable> {
     let raw = Raw(object);
     let template = template_of(kind, object)?;
-    let Consumption { references, policy, service_account } = consumption(object, template, options);
+    let Consumption { declared, policy, service_account } = consumption(object, template, options);
     Ok(Workload {
         id: WorkloadId::new(kind.clone(), raw.namespace()?, raw.name()?),
         uid: raw.uid()?,
         version: raw.version()?,
         deleting: raw.deleting(),
-        references: references.kept.into(),
-        reference_count: references.count,
+        references: Arc::clone(&declared.references),
+        reference_count: declared.count,
+        declared,
         policy,
         template: template::hash(template),
         stamp: stamp::found_on(Raw(template)),
@@ -68,7 +71,15 @@ pub fn consumption(object: &Value, template: &Value, options: &ReadOptions) -> C
     if !references.problems.is_empty() {
         policy.problems = policy.problems.iter().chain(&references.problems).cloned().collect();
     }
-    Consumption { references, policy, service_account: service_account(template) }
+    let mounts_classes = !references.provider_classes.is_empty();
+    let declared = Declared {
+        references: references.kept.into(),
+        count: references.count,
+        provider_classes: references.provider_classes.into(),
+        annotations: Arc::new(if mounts_classes { annotations } else { ReferenceAnnotations::default() }),
+        roll_volumes: options.roll_volumes,
+    };
+    Consumption { declared, policy, service_account: service_account(template) }
 }
 
 /// The pod template of a workload.

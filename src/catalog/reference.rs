@@ -13,15 +13,16 @@ pub enum Via {
     EnvFrom,
     /// A `secret` volume, mounted as a folder: the kubelet refreshes its files.
     Volume,
-    /// A `secret` or `projected` volume mounted by `subPath`: never refreshed.
+    /// A `secret` or `projected` volume or a SecretProviderClass mounted by `subPath`: never refreshed.
     SubPath,
     /// A `projected` volume's source, mounted as a folder.
     Projected,
-    /// A SecretProviderClass of the Secrets Store CSI driver.
+    /// A Secret that the Secrets Store CSI driver syncs from a SecretProviderClass mounted as a folder: the driver
+    /// refreshes its files.
     Csi,
     /// `csi.nodePublishSecretRef` and the storage drivers' own references.
     Storage,
-    /// `imagePullSecrets`, the template's own or the ServiceAccount's.
+    /// `imagePullSecrets`, the template's own or the ServiceAccount's (see [`Origin`]).
     Pull,
     /// The annotation `uptake.dev/secrets`.
     Annotation,
@@ -44,10 +45,10 @@ impl Via {
         }
     }
 
-    /// Whether the kubelet refreshes what a running container sees.
+    /// Whether the kubelet or the CSI driver refreshes what a running container sees.
     #[must_use]
     pub const fn is_live_mount(self) -> bool {
-        matches!(self, Self::Volume | Self::Projected)
+        matches!(self, Self::Volume | Self::Projected | Self::Csi)
     }
 
     /// Whether a change rolls the workload unless a policy says otherwise. Pull secrets and storage
@@ -61,6 +62,29 @@ impl Via {
 impl fmt::Display for Via {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
+    }
+}
+
+/// Where a reference stands.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Origin {
+    /// In the workload itself.
+    #[default]
+    Workload,
+    /// In the ServiceAccount of that name.
+    ServiceAccount(Name),
+    /// In the SecretProviderClass of that name.
+    ProviderClass(Name),
+}
+
+/// Empty for the workload itself, else `ServiceAccount/NAME` or `SecretProviderClass/NAME`.
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Workload => Ok(()),
+            Self::ServiceAccount(name) => write!(f, "ServiceAccount/{name}"),
+            Self::ProviderClass(name) => write!(f, "SecretProviderClass/{name}"),
+        }
     }
 }
 
@@ -90,7 +114,7 @@ pub enum Containers {
     Named(Box<[Name]>),
 }
 
-/// One reference of a pod template to a Secret. References that differ in nothing but the container are
+/// One reference of a workload to a Secret. References that differ in nothing but the container are
 /// one reference with several containers.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Reference {
@@ -106,6 +130,11 @@ pub struct Reference {
     pub containers: Containers,
     /// Whether a change of the value rolls the workload; with the reason if not.
     pub rolls: Rolls,
+    /// Where it stands.
+    pub from: Origin,
+    /// Whether the workload's own pods bring it about: they mount a SecretProviderClass, and the CSI driver
+    /// syncs the Secret as long as one of them does. Its absence keeps no pod from starting.
+    pub synced: bool,
 }
 
 /// Whether a change of what a reference consumes rolls the workload.

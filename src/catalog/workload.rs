@@ -3,7 +3,11 @@
 use std::sync::Arc;
 
 use crate::{
-    catalog::{policy::WorkloadPolicy, reference::Reference},
+    catalog::{
+        policy::{ReferenceAnnotations, WorkloadPolicy},
+        reference::Reference,
+        references::ProviderClass,
+    },
     facts::{Name, Uid, Version, WorkloadId},
     rollout::RolloutFacts,
 };
@@ -19,7 +23,10 @@ pub struct Workload {
     pub version: Version,
     /// Whether it is being deleted.
     pub deleting: bool,
-    /// Its references to Secrets, sorted.
+    /// What it says itself of the Secrets it consumes.
+    pub declared: Declared,
+    /// Its references to Secrets, sorted: what it says itself and, once the catalog has it, what its ServiceAccount and
+    /// its SecretProviderClasses say.
     pub references: Arc<[Reference]>,
     /// How many references it has, also when they are too many to be kept.
     pub reference_count: usize,
@@ -36,6 +43,22 @@ pub struct Workload {
     pub rollout: RolloutFacts,
     /// The manager that last wrote the template, by `managedFields`.
     pub last_writer: Option<Name>,
+}
+
+/// What a workload's own text says of the Secrets it consumes. What others say is added to it by
+/// [`effective`](super::effective).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Declared {
+    /// Its references, sorted.
+    pub references: Arc<[Reference]>,
+    /// How many references it has, also when they are too many to be kept.
+    pub count: usize,
+    /// The SecretProviderClasses that its containers mount, sorted by name.
+    pub provider_classes: Arc<[ProviderClass]>,
+    /// What its annotations say of references; kept for what its classes add, empty without any.
+    pub annotations: Arc<ReferenceAnnotations>,
+    /// `--roll-volumes`.
+    pub roll_volumes: bool,
 }
 
 /// The hash of a pod template without Uptake's stamp.

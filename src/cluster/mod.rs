@@ -31,7 +31,7 @@ pub use body::Wiped;
 pub(crate) use body::next_chunk;
 pub use client::{ConnectError, Connection, connect};
 pub use clock::ServerClock;
-pub use discover::plural;
+pub use discover::{plural, serves};
 pub(crate) use fault::{Status, words};
 pub(crate) use list::{List, Page};
 pub use meter::Meter;

@@ -11,6 +11,21 @@ pub fn core(namespace: Option<&str>, plural: &str) -> String {
     }
 }
 
+/// A group's version.
+#[must_use]
+pub fn group(group: &str, version: &str) -> String {
+    format!("/apis/{group}/{version}")
+}
+
+/// A namespace's objects of a resource of that group's version, or those of all namespaces.
+#[must_use]
+pub fn custom(group_version: &str, namespace: Option<&str>, plural: &str) -> String {
+    match namespace {
+        Some(namespace) => format!("{group_version}/namespaces/{namespace}/{plural}"),
+        None => format!("{group_version}/{plural}"),
+    }
+}
+
 /// A namespace's workloads of a kind, or those of all namespaces.
 #[must_use]
 pub fn workloads(kind: &Kind, namespace: Option<&str>) -> String {
@@ -59,6 +74,9 @@ mod tests {
     #[test]
     fn paths_are_those_of_the_api() {
         assert_eq!(core(None, "secrets"), "/api/v1/secrets");
+        let store = group("secrets-store.csi.x-k8s.io", "v1");
+        assert_eq!(custom(&store, None, "x"), "/apis/secrets-store.csi.x-k8s.io/v1/x");
+        assert_eq!(custom(&store, Some("a"), "x"), "/apis/secrets-store.csi.x-k8s.io/v1/namespaces/a/x");
         assert_eq!(core(Some("a"), "pods"), "/api/v1/namespaces/a/pods");
         let deployment = WorkloadId::new(Kind::Deployment, "a", "d");
         assert_eq!(workload(&deployment), "/apis/apps/v1/namespaces/a/deployments/d");

@@ -90,7 +90,10 @@ impl Births<'_> {
                 Order::Ask(version) => return Holds::Ask(version),
                 Order::Blind => return Holds::Other,
                 Order::Younger => return verdict(held(entry, next, required), current.value),
-                Order::Older if index == 0 => return before_all(entry, current.value),
+                Order::Older if matches!(entry.since, Since::FirstSight { .. }) => {
+                    let before = index.checked_sub(1).map(|before| entries[before].value);
+                    return before_first_sight(entry, before, current.value, required);
+                }
                 Order::Older => {}
             }
             if entry.value != Value::Absent || !required {
@@ -104,7 +107,7 @@ impl Births<'_> {
         match *since {
             Since::Beginning => Order::Younger,
             Since::Seen(point) => self.order_to_point(birth, point),
-            Since::Between { after, by } => between(birth, after, by),
+            Since::Between { after, by } => self.order_to_interval(birth, after, by),
             Since::FirstSight { written, by } => first_sight(birth, written, by),
         }
     }
@@ -131,18 +134,58 @@ impl Births<'_> {
     }
 }
 
-fn by_clock(birth: &Birth, time: Time) -> Order {
-    if birth.born <= time + TIE { Order::Older } else { Order::Younger }
+/// Before the clocks and in between, whoever lived at the interval's beginning is older, and whoever didn't yet live at
+/// its end is younger.
+impl Births<'_> {
+    fn order_to_interval(&self, birth: &Birth, after: Point, by: Point) -> Order {
+        match self.lived_at(birth, after) {
+            Lived::Yes => return Order::Older,
+            Lived::Ask => return Order::Ask(after.version),
+            Lived::No | Lived::Unsure => {}
+        }
+        if birth.stamped.is_some_and(|stamped| stamped >= by.version) {
+            return Order::Younger;
+        }
+        match self.lived_at(birth, by) {
+            Lived::No => Order::Younger,
+            Lived::Ask => Order::Ask(by.version),
+            Lived::Yes | Lived::Unsure => Order::Blind,
+        }
+    }
+
+    /// Whether a pod lived at a point.
+    fn lived_at(&self, birth: &Birth, point: Point) -> Lived {
+        if birth.born < point.time.before(FAR) {
+            return Lived::Yes;
+        }
+        if birth.born > point.time + FAR {
+            return Lived::No;
+        }
+        // A point that no version belongs to can't be asked for.
+        let askable = self.comparable && point.version > Version(0);
+        match self.exact.get(&point.version).filter(|_| askable) {
+            None if askable => Lived::Ask,
+            Some(Exact::Pods(alive)) if alive.binary_search(&birth.uid).is_ok() => Lived::Yes,
+            Some(Exact::Pods(_)) => Lived::No,
+            Some(Exact::Unavailable) | None if birth.born < point.time.before(TIE) => Lived::Yes,
+            Some(Exact::Unavailable) | None if birth.born > point.time + TIE => Lived::No,
+            Some(Exact::Unavailable) | None => Lived::Unsure,
+        }
+    }
 }
 
-fn between(birth: &Birth, after: Point, by: Point) -> Order {
-    if birth.stamped.is_some_and(|stamped| stamped >= by.version) || birth.born > by.time + TIE {
-        Order::Younger
-    } else if birth.born < after.time.before(TIE) {
-        Order::Older
-    } else {
-        Order::Blind
-    }
+/// Whether a pod lived at a point.
+enum Lived {
+    Yes,
+    No,
+    /// Too close for the clocks.
+    Unsure,
+    /// The exact list has to be read first.
+    Ask,
+}
+
+fn by_clock(birth: &Birth, time: Time) -> Order {
+    if birth.born <= time + TIE { Order::Older } else { Order::Younger }
 }
 
 fn first_sight(birth: &Birth, written: Option<Time>, by: Point) -> Order {
@@ -150,7 +193,7 @@ fn first_sight(birth: &Birth, written: Option<Time>, by: Point) -> Order {
         return Order::Younger;
     }
     match written {
-        // Both have whole seconds, and an installation makes a Secret and at once the pods that read it.
+        // A Secret and its consumer are often made within one second, and times are cut to it.
         Some(written) if birth.born < written => Order::Older,
         Some(_) | None => Order::Younger,
     }
@@ -168,11 +211,16 @@ fn verdict(held: Value, current: Value) -> Holds {
     if held == current && held != Value::Unknown { Holds::Current } else { Holds::Other }
 }
 
-/// What was probably stale at the first sight is no more and no less so when that value stands again.
-fn before_all(oldest: &Entry, current: Value) -> Holds {
-    match oldest.since {
-        Since::FirstSight { .. } if oldest.value == current => Holds::FirstSight,
-        _ => Holds::Other,
+/// What a pod holds that is older than the first look at a value by `managedFields`, which prove nothing: it may hold
+/// what was seen there, or anything that stood before. Where nothing stood before and the value is required, it can
+/// only have waited for it.
+fn before_first_sight(entry: &Entry, before: Option<Value>, current: Value, required: bool) -> Holds {
+    if required && before == Some(Value::Absent) {
+        verdict(entry.value, current)
+    } else if entry.value == current {
+        Holds::FirstSight
+    } else {
+        Holds::Other
     }
 }
 

@@ -67,6 +67,8 @@ pub enum Held {
     NoFreeSlot,
     /// The value broke its first consumer.
     BreakerOpen,
+    /// Another consumer of the Secret is rolled first, alone.
+    Canary,
     /// The Secret, or a key of it, is missing and required: new pods would not start.
     Missing {
         /// The Secret.
@@ -94,6 +96,7 @@ impl Held {
             Self::Undecided => "undecided",
             Self::NoFreeSlot => "no_free_slot",
             Self::BreakerOpen => "breaker_open",
+            Self::Canary => "canary",
             Self::Missing { .. } => "missing",
             Self::OperatorPaused => "operator_paused",
             Self::LedgerUnwritable => "ledger_unwritable",

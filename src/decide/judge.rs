@@ -48,10 +48,17 @@ pub struct Verdict {
     pub stale: Vec<Name>,
     /// Pods of the installed base that are probably stale.
     pub first_sight: Vec<Name>,
+    /// The same, of Secrets whose annotation says report.
+    pub first_sight_reported: Vec<Name>,
     /// Pods that hold an old value only of Secrets whose annotation says report.
     pub reported: Vec<Name>,
     /// Pods of which a consuming container hasn't started.
     pub undecided: usize,
+    /// Pods with the newest values whose containers started and that aren't ready, for no cause that says nothing of
+    /// the values.
+    pub broken: Vec<Name>,
+    /// Stale pods that aren't ready: a controller that goes in order waits for them.
+    pub in_the_way: Vec<Name>,
 }
 
 impl Verdict {
@@ -60,6 +67,7 @@ impl Verdict {
     pub fn is_clean(&self) -> bool {
         self.stale.is_empty()
             && self.first_sight.is_empty()
+            && self.first_sight_reported.is_empty()
             && self.reported.is_empty()
             && self.undecided == 0
     }
@@ -80,6 +88,7 @@ enum PodIs {
     Fresh,
     Stale,
     FirstSight,
+    FirstSightReported,
     Reported,
     Undecided,
 }
@@ -91,9 +100,16 @@ pub fn judge<'a>(pods: impl IntoIterator<Item = &'a PodFacts>, bench: &Bench<'_>
     for pod in pods.into_iter().filter(|pod| is_live(pod)) {
         verdict.live += 1;
         match pod_is(pod, bench) {
+            Ok(PodIs::Fresh) if is_broken(pod) => verdict.broken.push(pod.name.clone()),
             Ok(PodIs::Fresh) => {}
-            Ok(PodIs::Stale) => verdict.stale.push(pod.name.clone()),
+            Ok(PodIs::Stale) => {
+                verdict.stale.push(pod.name.clone());
+                if !pod.ready {
+                    verdict.in_the_way.push(pod.name.clone());
+                }
+            }
             Ok(PodIs::FirstSight) => verdict.first_sight.push(pod.name.clone()),
+            Ok(PodIs::FirstSightReported) => verdict.first_sight_reported.push(pod.name.clone()),
             Ok(PodIs::Reported) => verdict.reported.push(pod.name.clone()),
             Ok(PodIs::Undecided) => verdict.undecided += 1,
             Err(version) => {
@@ -110,13 +126,19 @@ pub fn is_live(pod: &PodFacts) -> bool {
     !pod.ended && !pod.deleting
 }
 
+/// Whether a pod runs and isn't ready. What keeps it from running at all says nothing of the values it got.
+fn is_broken(pod: &PodFacts) -> bool {
+    !pod.ready && pod.not_started.is_empty() && pod.trouble.is_none()
+}
+
 fn pod_is(pod: &PodFacts, bench: &Bench<'_>) -> Result<PodIs, Version> {
     let is = consumes(pod, bench, bench.consumed)?;
     if is == PodIs::Stale {
         return Ok(is);
     }
     Ok(match consumes(pod, bench, bench.reported)? {
-        PodIs::Stale | PodIs::FirstSight => worse(is, PodIs::Reported),
+        PodIs::Stale => worse(is, PodIs::Reported),
+        PodIs::FirstSight => worse(is, PodIs::FirstSightReported),
         other => worse(is, other),
     })
 }
@@ -137,9 +159,8 @@ fn consumes(pod: &PodFacts, bench: &Bench<'_>, some: &[Consumed<'_>]) -> Result<
         };
         match bench.births.holds(&birth, consumed.history, !consumed.reference.optional, consumed.upto) {
             Holds::Current => {}
-            Holds::Other => return Ok(PodIs::Stale),
             Holds::FirstSight if pod.born < bench.made => is = worse(is, PodIs::FirstSight),
-            Holds::FirstSight => return Ok(PodIs::Stale),
+            Holds::Other | Holds::FirstSight => return Ok(PodIs::Stale),
             Holds::Ask(version) => ask = Some(version),
         }
     }
@@ -150,10 +171,11 @@ fn consumes(pod: &PodFacts, bench: &Bench<'_>, some: &[Consumed<'_>]) -> Result<
 fn worse(a: PodIs, b: PodIs) -> PodIs {
     let rank = |is: &PodIs| match is {
         PodIs::Fresh => 0,
-        PodIs::Reported => 1,
-        PodIs::FirstSight => 2,
-        PodIs::Undecided => 3,
-        PodIs::Stale => 4,
+        PodIs::FirstSightReported => 1,
+        PodIs::Reported => 2,
+        PodIs::FirstSight => 3,
+        PodIs::Undecided => 4,
+        PodIs::Stale => 5,
     };
     if rank(&b) > rank(&a) { b } else { a }
 }

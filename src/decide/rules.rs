@@ -5,6 +5,7 @@ use crate::{catalog::policy::Mode, engine::FirstSight, facts::Name};
 
 /// All that a decision of a workload is made from.
 #[derive(Clone, Debug)]
+#[allow(clippy::struct_excessive_bools)] // Each is a question of its own, asked by one rule.
 pub struct Facts<'a> {
     /// The inventories of Secrets and of this kind, and the ledger, are in.
     pub known: bool,
@@ -36,6 +37,8 @@ pub struct Facts<'a> {
     pub ledger_unwritable: bool,
     /// These versions broke another consumer.
     pub breaker: bool,
+    /// Another consumer of the Secret is rolled first, alone.
+    pub canary: bool,
     /// A slot is free for it.
     pub slot: bool,
 }
@@ -103,15 +106,18 @@ fn with_pods(facts: &Facts<'_>, pods: &Verdict) -> Decision {
             Decision::Hold(Held::Undecided)
         } else if !pods.reported.is_empty() {
             Decision::Report(ReportOnly::Policy)
+        } else if !pods.first_sight_reported.is_empty() && facts.first_sight != FirstSight::Trust {
+            Decision::Report(ReportOnly::FirstSight)
         } else {
             Decision::NothingToDo(Nothing::NoStalePod)
         };
     }
-    if facts.mode == Mode::Report {
-        return Decision::Report(facts.report);
-    }
+    // Before policy's word: of the installed base nobody is told on its own objects, whatever they say.
     if pods.stale.is_empty() && facts.first_sight == FirstSight::Report {
         return Decision::Report(ReportOnly::FirstSight);
+    }
+    if facts.mode == Mode::Report {
+        return Decision::Report(facts.report);
     }
     if facts.attempted {
         return Decision::Report(ReportOnly::Attempted);
@@ -126,6 +132,8 @@ fn may_roll(facts: &Facts<'_>) -> Decision {
         Decision::Hold(Held::LedgerUnwritable)
     } else if facts.breaker {
         Decision::Hold(Held::BreakerOpen)
+    } else if facts.canary {
+        Decision::Hold(Held::Canary)
     } else if !facts.slot {
         Decision::Hold(Held::NoFreeSlot)
     } else {
@@ -158,6 +166,7 @@ mod tests {
             paused: false,
             ledger_unwritable: false,
             breaker: false,
+            canary: false,
             slot: true,
         }
     }
@@ -200,6 +209,20 @@ mod tests {
         }
     }
 
+    /// Lifts one thing that holds.
+    type Lift = fn(&mut Facts<'_>);
+
+    #[test]
+    fn the_installed_base_is_first_sight_whatever_policy_says() {
+        let pods = Verdict { live: 1, first_sight: vec!["p".into()], ..Verdict::default() };
+        let report = Facts { mode: Mode::Report, ..facts(Some(&pods)) };
+        assert_eq!(decided(&report), Decision::Report(ReportOnly::FirstSight));
+        let pods = Verdict { live: 1, first_sight_reported: vec!["p".into()], ..Verdict::default() };
+        assert_eq!(decided(&facts(Some(&pods))), Decision::Report(ReportOnly::FirstSight));
+        let roll = Facts { first_sight: FirstSight::Roll, ..facts(Some(&pods)) };
+        assert_eq!(decided(&roll), Decision::Report(ReportOnly::FirstSight), "its Secret says report");
+    }
+
     #[test]
     fn what_holds_is_asked_in_order() {
         let pods = stale();
@@ -214,10 +237,11 @@ mod tests {
             paused: true,
             ledger_unwritable: true,
             breaker: true,
+            canary: true,
             slot: false,
             ..facts(Some(&pods))
         };
-        let order: [(fn(&mut Facts<'_>), Decision); 11] = [
+        let order: [(Lift, Decision); 12] = [
             (|f| f.deleting = false, Decision::Skip(Skipped::BeingDeleted)),
             (|f| f.known = true, Decision::Hold(Held::InventoryUnknown)),
             (|f| f.mode = Mode::Auto, Decision::Skip(Skipped::OptedOut)),
@@ -228,6 +252,7 @@ mod tests {
             (|f| f.paused = false, Decision::Hold(Held::OperatorPaused)),
             (|f| f.ledger_unwritable = false, Decision::Hold(Held::LedgerUnwritable)),
             (|f| f.breaker = false, Decision::Hold(Held::BreakerOpen)),
+            (|f| f.canary = false, Decision::Hold(Held::Canary)),
             (|f| f.slot = true, Decision::Hold(Held::NoFreeSlot)),
         ];
         for (lift, decision) in order {

@@ -64,6 +64,11 @@ impl Engine {
                     None => consumption.untracked = true,
                     Some(history) => {
                         let absent = history.last().value == Value::Absent;
+                        if absent && reference.synced {
+                            // The driver removed it with the last pod, or hasn't made it yet: no pod can get
+                            // this absence, and none holds another value because of it.
+                            continue;
+                        }
                         if absent && !reference.optional && consumption.missing.is_none() {
                             consumption.missing = Some(self.missing(&secret, &part));
                         }

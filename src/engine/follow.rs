@@ -6,7 +6,7 @@ use super::{Engine, LOOK_EVERY, Phase, STALLED, task::Stretch};
 use crate::{
     catalog::Workload,
     decide::Verdict,
-    facts::{Mono, Uid, WorkloadId},
+    facts::{Kind, Mono, Uid, WorkloadId},
     ledger::{Attempt, Ended, Marks, Untold, Urgency},
     record::Record,
     rollout::{Block, Failure, Outcome, State, progress, state},
@@ -29,6 +29,8 @@ enum Standing {
     Ended(Outcome),
     /// It is done, if the pods agree.
     Done,
+    /// Nothing moves, and an old pod may be in the way.
+    Stuck,
     /// Something took the stamp away.
     Reverted,
     /// The stamp is to be put back.
@@ -84,8 +86,16 @@ impl Engine {
                 true
             }
             Standing::Ended(outcome @ (Outcome::Superseded | Outcome::Gone)) => {
-                self.end(id, Ended { outcome, at: self.now.server, stale: 0, late: false });
+                self.end(id, &Ended::new(outcome, self.now.server));
                 false
+            }
+            Standing::Stuck => {
+                self.release_slot(id);
+                let newer = self.has_newer_data(id);
+                if !newer {
+                    self.list_for(id);
+                }
+                !newer
             }
             Standing::Ended(_) | Standing::Done | Standing::Reverted => {
                 self.list_for(id);
@@ -145,6 +155,8 @@ impl Engine {
             State::NotObserved | State::Running(_) if idle >= timeout => {
                 Standing::Ended(Outcome::Failed(Failure::NoProgress))
             }
+            // A StatefulSet goes in order: it waits for an old pod to become ready before it replaces it.
+            State::Running(_) if idle >= STALLED && workload.id.kind == Kind::StatefulSet => Standing::Stuck,
             State::NotObserved | State::Running(_) => goes_on,
         })
     }
@@ -184,6 +196,13 @@ impl Engine {
                 return true;
             }
             Standing::GoesOn(_) => return false,
+            Standing::Stuck => match verdict.in_the_way.first().filter(|_| verdict.broken.is_empty()) {
+                Some(pod) => {
+                    let outcome = Outcome::Blocked(Block::BrokenPod(pod.to_string()));
+                    self.end(id, &Ended::new(outcome, at).with_stale(stale));
+                }
+                None => self.queue.at_latest(id, self.now.mono + STALLED),
+            },
             Standing::Ended(Outcome::Superseded | Outcome::Gone) | Standing::Restamp => {
                 self.queue.at_latest(id, self.now.mono);
                 return true;
@@ -191,21 +210,21 @@ impl Engine {
             Standing::Done | Standing::Reverted | Standing::Ended(Outcome::Blocked(_)) if clean => {
                 let versions = self.attempt(id).map(|attempt| attempt.versions.clone());
                 self.mark_clean(id, versions.as_ref());
-                self.end(id, Ended { outcome: Outcome::Completed, at, stale: 0, late: false });
+                self.end(id, &Ended::new(Outcome::Completed, at));
             }
             Standing::Done => {
                 let again = self.since_progress(id) + self.config.rollout_timeout;
                 if again <= self.now.mono {
-                    self.end(
-                        id,
-                        Ended { outcome: Outcome::Failed(Failure::NoProgress), at, stale, late: false },
-                    );
+                    self.end(id, &Ended::new(Outcome::Failed(Failure::NoProgress), at).with_stale(stale));
                 } else {
                     self.queue.at_latest(id, (self.now.mono + PROOF_EVERY).min(again));
                 }
             }
             Standing::Reverted => self.reverted(id, stale),
-            Standing::Ended(outcome) => self.end(id, Ended { outcome, at, stale, late: false }),
+            Standing::Ended(outcome) => {
+                let broke = self.broke(id, &outcome, verdict);
+                self.end(id, &Ended::new(outcome, at).with_stale(stale).having_broken(broke));
+            }
         }
         true
     }
@@ -223,7 +242,7 @@ impl Engine {
             let writer =
                 self.catalog.get(id).and_then(|workload| workload.last_writer.as_deref().map(str::to_owned));
             let outcome = Outcome::Failed(Failure::Reverted(writer));
-            self.end(id, Ended { outcome, at: self.now.server, stale, late: false });
+            self.end(id, &Ended::new(outcome, self.now.server).with_stale(stale));
             return;
         }
         let at =
@@ -256,12 +275,12 @@ impl Engine {
             .get(id)
             .is_some_and(|workload| workload.uid == uid && self.running_attempt(workload).is_some());
         if running {
-            self.end(id, Ended { outcome: Outcome::Superseded, at: self.now.server, stale: 0, late: false });
+            self.end(id, &Ended::new(Outcome::Superseded, self.now.server));
         }
     }
 
     /// A rollout reached its outcome: once into the ledger, then it is told.
-    pub(super) fn end(&mut self, id: &WorkloadId, ended: Ended) {
+    pub(super) fn end(&mut self, id: &WorkloadId, ended: &Ended) {
         let Some(uid) = self.uid(id) else { return };
         let Some(attempt) = self.attempt(id).cloned() else { return };
         let edit = self.edit(Urgency::Now);
@@ -277,7 +296,7 @@ impl Engine {
             took: attempt.took(ended.at),
         });
         if let Ok(ticket) = written {
-            self.tell_ended(id, &attempt, &ended, Some(ticket));
+            self.tell_ended(id, &attempt, ended, Some(ticket));
         }
         self.rotation_ended(id, &ended.outcome);
         if let Some(task) = self.tasks.get_mut(id) {
@@ -290,6 +309,7 @@ impl Engine {
             self.stale.remove(id);
         }
         self.release_slot(id);
+        self.look_at_followers(id);
         self.queue.at_latest(id, self.now.mono);
     }
 
@@ -302,7 +322,7 @@ impl Engine {
         let versions = self.versions(workload);
         let same = self.attempt(id).is_some_and(|attempt| attempt.versions == versions);
         if same {
-            self.end(id, Ended { outcome: Outcome::Completed, at: self.now.server, stale: 0, late: true });
+            self.end(id, &Ended::new(Outcome::Completed, self.now.server).made_late());
         }
     }
 

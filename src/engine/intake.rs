@@ -4,7 +4,7 @@ use super::{Engine, Fault, InventoryFault, Outside, Pending, Stage, Trigger, Wat
 use crate::{
     catalog::{Applied, Inventory, SecretFacts, Workload, namespace::NamespaceFacts},
     facts::{Kind, Namespace, SecretId, Version, WorkloadId},
-    ledger::{Digest, Moment, Part, Sight, Urgency, Value},
+    ledger::{Digest, History, Moment, Part, Sight, Urgency, Value},
     record::{Effect, Record},
 };
 
@@ -79,13 +79,24 @@ impl Engine {
         if moved.is_empty() {
             return false;
         }
-        let parts: Vec<Part> = moved.iter().map(|(part, _)| part.clone()).collect();
+        let parts: Vec<Part> = differing(&moved);
         let edit = self.edit(Urgency::Soon);
         let _ = self.book.edit_secret(id, edit, |record| {
-            moved.into_iter().for_each(|(part, history)| record.begin(&part, history));
+            for (part, history) in moved {
+                record.begin(&part, history);
+            }
         });
-        self.begin_rotation(id, &parts);
+        self.changed(id, &parts);
         true
+    }
+
+    /// Parts of a Secret got another value; none if it is only known that some may have had one meanwhile.
+    pub(super) fn changed(&mut self, id: &SecretId, parts: &[Part]) {
+        if parts.is_empty() {
+            self.look_at_consumers(id);
+        } else {
+            self.begin_rotation(id, parts);
+        }
     }
 
     fn sight(&self, id: &SecretId, part: &Part, moment: Moment) -> Sight {
@@ -270,4 +281,13 @@ impl Engine {
             self.call(Pending::Outside(secret.clone()), super::Call::GetSecret(secret.clone()));
         }
     }
+}
+
+/// The parts whose newest value is another than the one before.
+pub(super) fn differing(moved: &[(Part, History)]) -> Vec<Part> {
+    let differs = |history: &History| match history.entries() {
+        [.., before, last] => before.value != last.value,
+        _ => true,
+    };
+    moved.iter().filter(|(_, history)| differs(history)).map(|(part, _)| part.clone()).collect()
 }

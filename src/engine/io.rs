@@ -8,7 +8,11 @@
 use std::{collections::BTreeMap, fmt};
 
 use crate::{
-    catalog::{SecretFacts, Workload, namespace::NamespaceFacts},
+    catalog::{
+        SecretFacts, Workload,
+        beside::{BesideId, ProviderClassFacts, ServiceAccountFacts},
+        namespace::NamespaceFacts,
+    },
     decide::{OwnerFacts, PodFacts},
     facts::{Kind, Name, Namespace, SecretId, Uid, Version, WorkloadId},
     record::{EventNote, Record},
@@ -27,6 +31,10 @@ pub enum Input {
     Workloads(Kind, Watched<Workload, WorkloadId>),
     /// The watch of Namespaces.
     Namespaces(Watched<NamespaceFacts, Namespace>),
+    /// The watch of ServiceAccounts.
+    ServiceAccounts(Watched<ServiceAccountFacts, BesideId>),
+    /// The watch of SecretProviderClasses; where the API server doesn't serve the kind, the list is empty.
+    ProviderClasses(Watched<ProviderClassFacts, BesideId>),
     /// The answer to a call.
     Answer(CallId, Answer),
     /// Nothing but the passing of time.

@@ -75,8 +75,10 @@ impl Engine {
     }
 
     fn collect_garbage(&mut self) {
-        let all_known =
-            self.catalog.is_complete() && self.sightings.is_complete() && self.secrets_fault.is_none();
+        let all_known = self.catalog.is_complete()
+            && self.sightings.is_complete()
+            && self.secrets_fault.is_none()
+            && (self.knows_provider_classes() || !self.needs_provider_classes());
         if !all_known {
             return;
         }
@@ -111,7 +113,7 @@ impl Engine {
             let since: Option<Time> = self.book.secret(&id).and_then(|record| record.unused);
             match (used, since) {
                 (false, Some(since)) if now.since(since) >= UNUSED_KEPT => {
-                    self.book.drop_secret(&id, self.now.mono)
+                    self.book.drop_secret(&id, self.now.mono);
                 }
                 (false, None) | (true, Some(_)) => {
                     let edit = self.edit(Urgency::WithNext);

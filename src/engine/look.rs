@@ -137,7 +137,8 @@ impl Engine {
             attempted: self.was_attempted(workload),
             paused: self.is_paused(),
             ledger_unwritable: self.book.is_failing(),
-            breaker: false,
+            breaker: self.breaker_holds(workload),
+            canary: self.canary_holds(workload),
             slot: self.slots.is_free_for(id),
         }))
     }
@@ -147,6 +148,7 @@ impl Engine {
             && self.united
             && self.secrets_fault.is_none()
             && *self.catalog.inventory(&workload.id.kind) == Inventory::Complete
+            && (workload.declared.provider_classes.is_empty() || self.knows_provider_classes())
     }
 
     pub(super) fn is_paused(&self) -> bool {
@@ -384,14 +386,13 @@ impl Engine {
         self.set_decision(id, decision.clone());
         self.take_part(id, &decision);
         match decision {
-            Decision::UpToDate => self.rest(id),
+            Decision::UpToDate | Decision::Skip(_) => self.rest(id),
             Decision::NothingToDo(_) => {
                 self.settle_look(id);
                 self.mark_clean(id, None);
                 self.completed_late(id);
                 self.rest(id);
             }
-            Decision::Skip(_) => self.rest(id),
             Decision::Report(why) => {
                 self.settle_look(id);
                 if let Some((verdict, _)) = &pods {
@@ -401,7 +402,7 @@ impl Engine {
             }
             Decision::Hold(held) => self.held(id, held),
             Decision::Roll => {
-                if let Some((verdict, listed)) = pods {
+                if let Some((verdict, listed)) = pods.filter(|_| !self.stopping) {
                     self.intend(id, verdict, listed);
                 }
             }
@@ -421,6 +422,7 @@ impl Engine {
             Held::Undecided => now + task.patience.fail(),
             Held::NoFreeSlot
             | Held::BreakerOpen
+            | Held::Canary
             | Held::Missing { .. }
             | Held::OperatorPaused
             | Held::LedgerUnwritable
@@ -451,6 +453,10 @@ impl Engine {
     /// Nothing is to be done about it until something changes.
     fn rest(&mut self, id: &WorkloadId) {
         self.queue.remove(id);
+        if self.catalog.get(id).is_some_and(|workload| self.running_attempt(workload).is_some()) {
+            // A rollout that stalled, of values that no pod needs any more, still has an end to be told.
+            self.queue.at(id, self.now.mono + LOOK_EVERY);
+        }
         self.slots.stop_waiting(id);
         let keep = self
             .tasks
@@ -479,16 +485,18 @@ impl Engine {
 
     fn note_stale(&mut self, id: &WorkloadId, verdict: Option<&Verdict>) {
         let Some(verdict) = verdict else { return };
-        let count = verdict.stale.len() + verdict.first_sight.len() + verdict.reported.len();
+        let first_sight: Vec<Name> =
+            verdict.first_sight.iter().chain(&verdict.first_sight_reported).cloned().collect();
+        let count = verdict.stale.len() + first_sight.len() + verdict.reported.len();
         if count == 0 {
             self.stale.remove(id);
         } else {
             self.stale.insert(id.clone(), count);
         }
-        if verdict.first_sight.is_empty() {
+        if first_sight.is_empty() {
             self.first_sight.remove(id);
         } else {
-            self.first_sight.insert(id.clone(), verdict.first_sight.clone());
+            self.first_sight.insert(id.clone(), first_sight);
         }
     }
 

@@ -4,15 +4,19 @@
 //! | --- | --- |
 //! | `start` | loads the ledger, makes it one with what the watches saw, checks that versions can be compared |
 //! | `intake` | takes in what the watches deliver |
+//! | `beside` | the same of ServiceAccounts and SecretProviderClasses, which add to what workloads consume |
 //! | `consumption` | what a workload consumes, with the histories of it |
 //! | `look` | lists and judges pods, a namespace at a time, and decides |
 //! | `stamping` | intent, then stamp, then its answer |
 //! | `follow` | follows a rollout to its outcome |
+//! | `breaker` | keeps a bad value from breaking every consumer: breaker, canary |
 //! | `rotation` | what came of one change of one Secret, over all of its consumers |
 //! | `notes` | Events |
 //! | `keep` | what is done from time to time: seen-until, garbage |
 //! | `view` | gauges and readiness |
 
+mod beside;
+mod breaker;
 mod config;
 mod consumption;
 mod follow;
@@ -62,6 +66,7 @@ pub const STALLED: Duration = Duration::from_secs(60);
 pub const UNOBSERVED: Duration = Duration::from_secs(3);
 
 /// The operator without its hands: told what happens, it says what to do.
+#[allow(clippy::struct_excessive_bools)] // Facts of their own, set and asked in different places.
 pub struct Engine {
     config: EngineConfig,
     now: Now,
@@ -127,7 +132,7 @@ enum Pending {
     Outside(SecretId),
     Reread(WorkloadId),
     Stamp(WorkloadId),
-    Note(notes::Told),
+    Note(Box<notes::Told>),
 }
 
 impl Engine {
@@ -185,6 +190,8 @@ impl Engine {
             Input::Secrets(watched) => self.take_secrets(watched),
             Input::Workloads(kind, watched) => self.take_workloads(&kind, watched),
             Input::Namespaces(watched) => self.take_namespaces(watched),
+            Input::ServiceAccounts(watched) => self.take_service_accounts(watched),
+            Input::ProviderClasses(watched) => self.take_provider_classes(watched),
             Input::Answer(id, answer) => self.take_answer(id, answer),
             Input::Tick => {}
             Input::Stop => self.stop(),
@@ -196,9 +203,11 @@ impl Engine {
     /// When an [`Input::Tick`] is due at the latest.
     #[must_use]
     pub fn next_wake(&self) -> Option<Mono> {
-        let intended = self.intended.iter().filter_map(|id| match &self.tasks.get(id)?.phase {
-            Phase::Intended { at, ticket, .. } if self.book.is_durable(ticket) => Some(*at),
-            _ => None,
+        let intended = self.intended.iter().filter(|_| !self.stopping).filter_map(|id| {
+            match &self.tasks.get(id)?.phase {
+                Phase::Intended { at, ticket, .. } if self.book.is_durable(ticket) => Some(*at),
+                _ => None,
+            }
         });
         let looks = (self.stage == Stage::Ready && !self.stopping).then(|| self.queue.next()).flatten();
         let times = [self.book.next_write(), looks, self.next_keeping()];

@@ -2,14 +2,12 @@
 
 use std::time::Duration;
 
-use sha2::{Digest as _, Sha256};
-
 use super::{Call, Engine, Fault, InventoryFault, Pending, rotation::Rotation};
 use crate::{
     catalog::policy::{self, Problem},
     decide::{ReportOnly, Verdict},
     facts::{Mono, Name, Namespace, SecretId, Time, Uid, WorkloadId},
-    ledger::{Attempt, Ended, Marks, Ticket, Untold, Urgency, Value, Versions},
+    ledger::{Attempt, Ended, Marks, Part, Ticket, Untold, Urgency, Value, Versions, short_hash},
     record::{EventNote, ObjectRef, Reason},
     rollout::{Outcome, Stamp},
 };
@@ -46,7 +44,7 @@ impl Engine {
             let durable = telling.ticket.as_ref().is_none_or(|ticket| self.book.is_durable(ticket));
             if durable && telling.at <= now {
                 let note = telling.told.note.clone();
-                self.call(Pending::Note(telling.told), Call::Note(Box::new(note)));
+                self.call(Pending::Note(Box::new(telling.told)), Call::Note(Box::new(note)));
             } else {
                 self.telling.push(telling);
             }
@@ -139,6 +137,7 @@ impl Engine {
         ticket: Option<Ticket>,
     ) {
         let Some(uid) = self.uid(id) else { return };
+        self.tell_breaker(id, attempt, ended);
         let stamp: Stamp = attempt.versions.clone().into_iter().collect();
         let took = humantime::format_duration(Duration::from_secs(attempt.took(ended.at).as_secs()));
         let still = counted(ended.stale, "pod is", "pods are");
@@ -246,7 +245,7 @@ impl Engine {
         self.tell_of_secret(id, Reason::ConsumersRolled, &version, note);
     }
 
-    fn tell_of_secret(&mut self, id: &SecretId, reason: Reason, what: &str, note: String) {
+    pub(super) fn tell_of_secret(&mut self, id: &SecretId, reason: Reason, what: &str, note: String) {
         let regarding = self.secret_ref(&id.namespace, &id.name);
         let uid = regarding.uid.map(|uid| uid.to_string()).unwrap_or_default();
         self.tell_once(EventNote {
@@ -312,8 +311,10 @@ impl Engine {
         let secret_id = SecretId { namespace: id.namespace.clone(), name: secret.clone() };
         let Some(record) = self.book.secret(&secret_id) else { return };
         // A Secret that never was there is a workload that waits for its first start, as Kubernetes itself says.
+        let is_it = |part: &Part| key.is_none_or(|key| *part == Part::Key(key.clone()));
         let was_there = record
             .parts()
+            .filter(is_it)
             .filter_map(|part| record.history(&part))
             .any(|history| history.entries().iter().any(|entry| matches!(entry.value, Value::Present(_))));
         if !was_there {
@@ -468,13 +469,8 @@ fn counted(count: usize, one: &str, many: &str) -> String {
 
 /// An Event's name: of its object's, as much as fits, and what makes it this Event.
 fn event_name(object: &str, what: &[&str]) -> String {
-    let mut hash = Sha256::new();
-    for part in what {
-        hash.update((part.len() as u64).to_be_bytes());
-        hash.update(part.as_bytes());
-    }
-    let hex: String = hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    let hash = short_hash(what);
     // Names of objects are ASCII; 253 characters are allowed.
     let object: String = object.chars().take(200).collect();
-    format!("{}.{hex}", object.trim_end_matches(['.', '-']))
+    format!("{}.{hash}", object.trim_end_matches(['.', '-']))
 }

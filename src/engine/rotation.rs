@@ -87,7 +87,7 @@ impl Engine {
     pub(super) fn take_part(&mut self, id: &WorkloadId, decision: &Decision) {
         match decision {
             Decision::UpToDate | Decision::NothingToDo(_) => {
-                self.account(id, |rotation| rotation.nothing += 1)
+                self.account(id, |rotation| rotation.nothing += 1);
             }
             Decision::Report(_) | Decision::Skip(_) => self.account(id, |rotation| rotation.reported += 1),
             Decision::Hold(

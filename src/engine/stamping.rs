@@ -84,7 +84,7 @@ impl Engine {
             let Some(task) = self.tasks.get_mut(&id) else { continue };
             match std::mem::take(&mut task.phase) {
                 Phase::Intended { verdict, listed, conflicts, .. } => {
-                    self.stamp(&id, verdict, listed, conflicts)
+                    self.stamp(&id, verdict, listed, conflicts);
                 }
                 other => task.phase = other,
             }
@@ -148,12 +148,11 @@ impl Engine {
                 self.workload_applied(workload);
                 self.stamp_taken(id);
             }
-            Err(Fault::Conflict) => self.reread_for_stamp(id),
+            // After a fault of which nothing is known it may have happened: what stands there now tells.
+            Err(Fault::Conflict | Fault::Unknown(_) | Fault::Expired) => self.reread_for_stamp(id),
             Err(Fault::NotFound) => self.workload_gone(id),
             Err(Fault::Refused(words) | Fault::Forbidden(words)) => self.refused(id, words),
             Err(Fault::Throttled) => self.stamp_later(id),
-            // It may have happened: what stands there now tells.
-            Err(Fault::Unknown(_) | Fault::Expired) => self.reread_for_stamp(id),
         }
     }
 
@@ -274,7 +273,7 @@ impl Engine {
         }
         if !already {
             let stale = self.stale.get(id).copied().unwrap_or_default();
-            self.end(id, Ended { outcome: Outcome::Refused(words), at: self.now.server, stale, late: false });
+            self.end(id, &Ended::new(Outcome::Refused(words), self.now.server).with_stale(stale));
         }
         self.release_slot(id);
         self.queue.at(id, self.now.mono + LOOK_EVERY);

@@ -216,13 +216,15 @@ impl Engine {
             }
         }
         if !changed.is_empty() {
-            let names: Vec<_> = changed.iter().map(|(part, _)| part.clone()).collect();
+            let parts = super::intake::differing(&changed);
             let edit = self.edit(Urgency::Soon);
             // A record that exists always has its place.
             let _ = self.book.edit_secret(id, edit, |record| {
-                changed.into_iter().for_each(|(part, history)| record.begin(&part, history));
+                for (part, history) in changed {
+                    record.begin(&part, history);
+                }
             });
-            self.begin_rotation(id, &names);
+            self.changed(id, &parts);
         }
     }
 

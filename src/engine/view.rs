@@ -46,7 +46,11 @@ impl Engine {
             .iter()
             .map(|(kind, inventory)| (Watch::Workloads(kind.clone()), words(inventory)));
         let namespaces = (Watch::Namespaces, words(self.catalog.namespace_inventory()));
-        std::iter::once((Watch::Secrets, secrets)).chain(std::iter::once(namespaces)).chain(kinds).collect()
+        let accounts = (Watch::ServiceAccounts, words(self.catalog.service_account_inventory()));
+        // Where nobody mounts a class, not knowing them is no trouble.
+        let classes = (self.knows_provider_classes() || self.needs_provider_classes())
+            .then(|| (Watch::ProviderClasses, words(self.catalog.provider_class_inventory())));
+        [(Watch::Secrets, secrets), namespaces, accounts].into_iter().chain(classes).chain(kinds).collect()
     }
 
     fn ledger_state(&self) -> Result<(), String> {

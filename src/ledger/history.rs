@@ -179,7 +179,9 @@ impl History {
     pub fn learn(&mut self, sight: &Sight) -> bool {
         let news = news(self.last(), sight);
         let changed = !news.is_empty();
-        news.into_iter().for_each(|entry| self.push(entry));
+        for entry in news {
+            self.push(entry);
+        }
         changed
     }
 

@@ -83,9 +83,39 @@ pub struct Ended {
     /// The pods that are still stale.
     #[serde(default)]
     pub stale: usize,
+    /// A pod that had got the new values started and didn't become ready: for these Secrets' versions the breaker is
+    /// open.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub broke: Vec<Name>,
     /// A failed or blocked rollout that was completed later after all.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub late: bool,
+}
+
+impl Ended {
+    /// This end, of which no pod is stale any more.
+    #[must_use]
+    pub fn new(outcome: Outcome, at: Time) -> Self {
+        Self { outcome, at, stale: 0, broke: Vec::new(), late: false }
+    }
+
+    /// So many pods are still stale.
+    #[must_use]
+    pub fn with_stale(self, stale: usize) -> Self {
+        Self { stale, ..self }
+    }
+
+    /// These Secrets' versions broke it.
+    #[must_use]
+    pub fn having_broken(self, broke: Vec<Name>) -> Self {
+        Self { broke, ..self }
+    }
+
+    /// It came after another end.
+    #[must_use]
+    pub fn made_late(self) -> Self {
+        Self { late: true, ..self }
+    }
 }
 
 /// An Event of a rollout that the API server hasn't acknowledged.

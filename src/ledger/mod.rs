@@ -13,7 +13,7 @@ pub use book::{Book, Edit, Findings, Full, PAGE_BYTES, PAGES, Ticket, Write};
 pub use digest::{Digest, DigestKey, KEY_BYTES, SCHEME};
 pub use history::{ENTRIES, Entry, History, Moment, Point, Sight, Since, Value};
 pub use marks::{Attempt, Ended, Marks, Untold, Versions, kind_id};
-pub use page::{Cover, HEAD, Head, Page, SCHEMA, page_name, page_number};
+pub use page::{Cover, HEAD, Head, Page, SCHEMA, page_name, page_number, short_hash};
 pub use record::{Part, SecretRecord};
 pub use sheet::{GROUP, Sheet, Urgency};
 pub use sighting::{Sighting, Sightings};

@@ -67,9 +67,19 @@ pub struct Page {
 /// The name of a namespace's n-th object. A namespace's name can be too long to be part of it.
 #[must_use]
 pub fn page_name(namespace: &str, number: usize) -> String {
-    let hash = Sha256::digest(namespace.as_bytes());
-    let hex: String = hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-    format!("uptake-ledger-{hex}-{number}")
+    format!("uptake-ledger-{}-{number}", short_hash(&[namespace]))
+}
+
+/// A hash of these texts that is short enough for names: 16 hexadecimal digits.
+#[must_use]
+pub fn short_hash(texts: &[&str]) -> String {
+    let mut hash = Sha256::new();
+    for text in texts {
+        hash.update((text.len() as u64).to_be_bytes());
+        hash.update(text.as_bytes());
+    }
+    let bits = hash.finalize().iter().take(8).fold(0_u64, |bits, byte| bits << 8 | u64::from(*byte));
+    format!("{bits:016x}")
 }
 
 /// The number in a page's name.

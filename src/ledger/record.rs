@@ -93,7 +93,8 @@ impl SecretRecord {
     /// Turns what lies above a restored store's version into a first sight. Whether there was any.
     pub fn forget_above(&mut self, store: Point) -> bool {
         let histories = self.all.iter_mut().chain(self.keys.values_mut());
-        histories.fold(false, |any, history| history.forget_above(store) || any)
+        // All of them, not only up to the first.
+        histories.map(|history| history.forget_above(store)).filter(|forgot| *forgot).count() > 0
     }
 }
 

@@ -150,17 +150,29 @@ pub enum Watch {
     Secrets,
     /// Namespaces.
     Namespaces,
+    /// ServiceAccounts.
+    ServiceAccounts,
+    /// SecretProviderClasses.
+    ProviderClasses,
     /// A kind of workload.
     Workloads(Kind),
 }
 
 impl Watch {
+    /// Whether decisions need it. Pull secrets are listed only, so ServiceAccounts never make Uptake unready.
+    #[must_use]
+    pub const fn is_needed(&self) -> bool {
+        !matches!(self, Self::ServiceAccounts)
+    }
+
     /// The kind, as manifests write it.
     #[must_use]
     pub fn as_str(&self) -> &str {
         match self {
             Self::Secrets => "Secret",
             Self::Namespaces => "Namespace",
+            Self::ServiceAccounts => "ServiceAccount",
+            Self::ProviderClasses => "SecretProviderClass",
             Self::Workloads(kind) => kind.as_str(),
         }
     }

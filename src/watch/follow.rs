@@ -12,7 +12,7 @@
 use std::{collections::HashSet, time::Duration};
 
 use kube_runtime::{utils::Backoff, watcher::DefaultBackoff};
-use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::{
     lines::Lines,
@@ -51,6 +51,9 @@ pub struct Target {
     pub page: u16,
     /// Whether missing rights make it empty instead of unknown.
     pub optional: bool,
+    /// The path of the group's version (`/apis/GROUP/VERSION`) of a kind that clusters may be without: where the API
+    /// server doesn't serve it, there are no objects of it. It is looked for again at the backoff's pace.
+    pub may_be_absent: Option<String>,
     /// Spreads what should not happen at the same moment everywhere. Any number.
     pub seed: u64,
 }
@@ -368,39 +371,75 @@ impl<R: Read> Follower<R> {
         self.out.say(Watched::Complete(version)).await
     }
 
-    /// Says that the inventory is lost, once a state: another text of the same fault is no news.
+    /// Says that the inventory is lost, once a state: another text of the same fault is no news. What counts as empty is
+    /// said as an empty list, again whenever a fresh one is asked for.
     async fn broken(&mut self, fault: Fault) -> Result<(), Closed> {
         let fault = match fault {
-            Fault::Forbidden(words) => InventoryFault::Forbidden(words),
-            Fault::NotFound => InventoryFault::UnknownKind,
+            Fault::Forbidden(words) if !self.is_absent().await => InventoryFault::Forbidden(words),
+            Fault::Forbidden(_) | Fault::NotFound => InventoryFault::UnknownKind,
             fault => InventoryFault::Unavailable(cluster::words(&fault)),
         };
         let same = |told: &InventoryFault| std::mem::discriminant(told) == std::mem::discriminant(&fault);
-        if self.told.as_ref().is_some_and(same) {
-            return Ok(());
-        }
+        let news = !self.told.as_ref().is_some_and(same);
         self.told = Some(fault.clone());
-        let reason = match &fault {
-            InventoryFault::Forbidden(words) | InventoryFault::Unavailable(words) => words,
-            InventoryFault::UnknownKind => "the API server doesn't know the kind",
-        };
-        if self.target.optional && matches!(fault, InventoryFault::Forbidden(_)) {
-            tracing::warn!(kind = self.target.kind, reason, "Inventory may not be read and counts as empty");
+        let empty = self.counts_as_empty();
+        if news {
+            self.log_fault(&fault);
+        }
+        if empty && (news || self.out.is_asked()) {
             self.out.relist().await?;
             return self.out.say(Watched::Complete(self.at)).await;
         }
-        tracing::warn!(kind = self.target.kind, reason, "Inventory is not known");
+        if empty || !news {
+            return Ok(());
+        }
         self.out.say(Watched::Broken(fault)).await
+    }
+
+    /// Whether the fault that was told last means that there are no objects.
+    fn counts_as_empty(&self) -> bool {
+        match self.told {
+            Some(InventoryFault::Forbidden(_)) => self.target.optional,
+            Some(InventoryFault::UnknownKind) => self.target.may_be_absent.is_some(),
+            Some(InventoryFault::Unavailable(_)) | None => false,
+        }
+    }
+
+    /// Without rights the API server says the same of a kind that it serves and of one that it doesn't; what it serves
+    /// anybody may ask.
+    async fn is_absent(&self) -> bool {
+        let Some(group) = &self.target.may_be_absent else { return false };
+        cluster::serves(&self.api, group, &self.target.kind).await == Ok(false)
+    }
+
+    fn log_fault(&self, fault: &InventoryFault) {
+        let kind = self.target.kind.as_str();
+        let reason = match fault {
+            InventoryFault::Forbidden(words) | InventoryFault::Unavailable(words) => words,
+            InventoryFault::UnknownKind => "the API server doesn't know the kind",
+        };
+        match fault {
+            InventoryFault::UnknownKind if self.counts_as_empty() => {
+                tracing::debug!(kind, reason, "There are no objects of this kind yet");
+            }
+            _ if self.counts_as_empty() => {
+                tracing::warn!(kind, reason, "Inventory may not be read and counts as empty");
+            }
+            _ => tracing::warn!(kind, reason, "Inventory is not known"),
+        }
     }
 
     /// Waits before the next try.
     async fn pause(&mut self) -> Result<(), Closed> {
         // The backoff has no end; without one, its longest pause.
         let pause = self.backoff.next().unwrap_or(Duration::from_secs(30));
-        tokio::select! {
-            () = sleep(pause) => Ok(()),
-            () = self.out.gone() => Err(Closed),
+        if self.counts_as_empty() {
+            // The other parts of the kind may wait for this one's empty list.
+            let _ = timeout(pause, self.out.asked()).await;
+        } else {
+            let _ = timeout(pause, self.out.gone()).await;
         }
+        if self.out.is_gone() { Err(Closed) } else { Ok(()) }
     }
 }
 

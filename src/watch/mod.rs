@@ -6,14 +6,15 @@
 //! version is; a fresh list isn't). Only its backoff is used.
 //!
 //! ```text
-//! lines ─► message ─► secret | workload | namespace ─► follow ─► merge ─► the engine's inputs
-//! (bytes)  (JSON)     (facts; Secret values hashed)    (a loop    (one sequence
-//!                                                      a part)    a kind)
+//! lines ─► message ─► secret | workload | namespace | beside ─► follow ─► merge ─► the engine's inputs
+//! (bytes)  (JSON)     (facts; Secret values hashed)             (a loop    (one sequence
+//!                                                               a part)    a kind)
 //! ```
 //!
 //! Secret values are hashed in [`secret`] and wiped; no text that the API server sent as an object is ever
 //! quoted, in no error and at no log level.
 
+mod beside;
 mod follow;
 mod lines;
 mod merge;

@@ -43,6 +43,16 @@ impl<T, Id> Outlet<T, Id> {
         self.say(Watched::Relist).await
     }
 
+    /// Whether a fresh list is asked for.
+    pub fn is_asked(&self) -> bool {
+        *self.rounds.borrow() > self.round
+    }
+
+    /// Whether nobody listens any more.
+    pub fn is_gone(&self) -> bool {
+        self.to.is_closed()
+    }
+
     /// Waits until nobody listens any more.
     pub async fn gone(&self) {
         self.to.closed().await;

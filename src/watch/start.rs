@@ -6,6 +6,7 @@ use tokio::{
 };
 
 use super::{
+    beside::Besides,
     follow::{Target, follow},
     merge::Merge,
     namespace::Namespaces,
@@ -24,6 +25,8 @@ use crate::{
 
 /// Left out at the server: Helm's releases are many and large, the ledger is Uptake's own.
 const SECRET_FIELDS: &str = "type!=helm.sh/release.v1,type!=uptake.dev/ledger";
+/// The group of the Secrets Store CSI driver's kinds.
+const SECRETS_STORE: &str = "secrets-store.csi.x-k8s.io";
 /// Secrets a page: 500 of the largest would be 750 MB.
 const SECRET_PAGE: u16 = 50;
 const PAGE: u16 = 500;
@@ -57,6 +60,8 @@ pub fn start(api: &Api, config: &WatchConfig, inputs: &mpsc::Sender<Input>, task
         starter.workloads(kind);
     }
     starter.namespaces();
+    starter.service_accounts();
+    starter.provider_classes();
 }
 
 struct Starter<'a> {
@@ -104,6 +109,24 @@ impl Starter<'_> {
         self.kind(targets, || Namespaces { ignored: ignored.clone(), own: own.clone() }, Input::Namespaces);
     }
 
+    fn service_accounts(&mut self) {
+        let targets =
+            self.targets("ServiceAccount", PAGE, None, |namespace| path::core(namespace, "serviceaccounts"));
+        let ignored = self.config.ignore_namespaces.clone();
+        self.kind(targets, || Besides::new(ignored.clone()), Input::ServiceAccounts);
+    }
+
+    /// Only clusters with the Secrets Store CSI driver have any.
+    fn provider_classes(&mut self) {
+        let group = path::group(SECRETS_STORE, "v1");
+        let mut targets = self.targets("SecretProviderClass", PAGE, None, |namespace| {
+            path::custom(&group, namespace, "secretproviderclasses")
+        });
+        targets.iter_mut().for_each(|target| target.may_be_absent = Some(group.clone()));
+        let ignored = self.config.ignore_namespaces.clone();
+        self.kind(targets, || Besides::new(ignored.clone()), Input::ProviderClasses);
+    }
+
     /// A target a watched namespace, or one for all.
     fn targets(
         &mut self,
@@ -120,6 +143,7 @@ impl Starter<'_> {
                 fields: fields.map(ToOwned::to_owned),
                 page,
                 optional: false,
+                may_be_absent: None,
                 seed: self.config.seed.wrapping_add(self.started << 20),
             }
         };

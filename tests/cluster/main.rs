@@ -11,7 +11,6 @@ mod changes;
 mod faults;
 mod harness;
 mod others;
-mod rolls;
 mod secrecy;
 mod stage;
 mod starting;

@@ -133,7 +133,7 @@ pub fn rolled(before: &Shop, after: &Shop) -> Vec<String> {
 
 /// Revisions before and after, as a table.
 pub fn show(before: &Shop, after: &Shop) {
-    println!("    {:<22} {:<24}   {:<24} {}", "CONSUMER", "REVISION BEFORE", "NOW", "ITS PROCESSES HOLD");
+    println!("    {:<22} {:<24}   {:<24} ITS PROCESSES HOLD", "CONSUMER", "REVISION BEFORE", "NOW");
     for (name, now) in after {
         let then = before.get(name).map_or("-", |then| &then.revision);
         let arrow = if then == now.revision { " " } else { "→" };

@@ -73,6 +73,7 @@ fn a_workload_is_read_whole() {
         uid,
         version,
         deleting,
+        declared,
         references,
         reference_count,
         policy,
@@ -87,6 +88,7 @@ fn a_workload_is_read_whole() {
     assert_eq!(version, Version(48_213));
     assert!(!deleting);
     assert_eq!((references.len(), reference_count), (1, 1));
+    assert_eq!((&declared.references, declared.count), (&references, 1));
     assert_eq!(
         (&*references[0].secret, &references[0].keys, references[0].via),
         ("db", &Keys::All, Via::EnvFrom)

@@ -6,8 +6,9 @@
 //! annotations (what the API can't see) ───┘
 //! ```
 //!
-//! What a malformed template names in a malformed way isn't a reference: no pod comes of it either. Two ways of
-//! consumption aren't visible here: pull secrets of the ServiceAccount, and what a PersistentVolume names.
+//! What a malformed template names in a malformed way isn't a reference: no pod comes of it either. What the
+//! template's ServiceAccount and SecretProviderClasses name is added by [`effective`](super::effective). What a
+//! PersistentVolume names isn't seen.
 
 #[cfg(test)]
 mod guard;
@@ -27,7 +28,7 @@ use self::{
 };
 use super::{
     policy::{Problem, ReferenceAnnotations},
-    reference::{Containers, Keys, Reference, Rolls, Via},
+    reference::{Containers, Keys, Origin, Reference, Rolls, Via},
 };
 use crate::facts::{
     Name,
@@ -90,6 +91,20 @@ pub fn service_account(template: &Value) -> Name {
     let spec = template.get("spec").unwrap_or(&Value::Null);
     // `serviceAccount` is the deprecated alias; the API server fills in both.
     text(spec, "serviceAccountName").or_else(|| text(spec, "serviceAccount")).unwrap_or("default").into()
+}
+
+/// Whether a change of a Secret rolls the workload. The workload's own word comes first, then what the kind of
+/// reference is, then who re-reads its files.
+pub(super) fn rolls(annotations: &ReferenceAnnotations, roll_volumes: bool, secret: &str, via: Via) -> Rolls {
+    if annotations.ignored.contains(secret) {
+        Rolls::Ignored
+    } else if !via.rolls_by_default() {
+        Rolls::KindIsListedOnly
+    } else if via.is_live_mount() && (!roll_volumes || annotations.reloads.contain(secret)) {
+        Rolls::Reloads
+    } else {
+        Rolls::Yes
+    }
 }
 
 /// All containers of a pod's spec.
@@ -190,27 +205,24 @@ impl<'a> Found<'a> {
         name
     }
 
-    /// The workload's own word comes first, then what the kind of reference is, then who re-reads its files.
-    fn rolls(&self, secret: &str, via: Via) -> Rolls {
-        if self.annotations.ignored.contains(secret) {
-            Rolls::Ignored
-        } else if !via.rolls_by_default() {
-            Rolls::KindIsListedOnly
-        } else if via.is_live_mount() && (!self.roll_volumes || self.annotations.reloads.contain(secret)) {
-            Rolls::Reloads
-        } else {
-            Rolls::Yes
-        }
-    }
-
     fn finish(mut self) -> References {
         let count = self.references.len();
         let mut kept: Vec<Reference> = std::mem::take(&mut self.references)
             .into_iter()
             .take(MAX_REFERENCES)
             .map(|(Identity { secret, keys, via, optional }, users)| {
-                let rolls = self.rolls(&secret, via);
-                Reference { secret, keys, via, optional, containers: users.into(), rolls }
+                let rolls = rolls(self.annotations, self.roll_volumes, &secret, via);
+                let from = Origin::default();
+                Reference {
+                    secret,
+                    keys,
+                    via,
+                    optional,
+                    containers: users.into(),
+                    rolls,
+                    from,
+                    synced: false,
+                }
             })
             .collect();
         kept.sort();

@@ -15,7 +15,16 @@ fn reference(secret: &str, keys: &[&str], via: Via, optional: bool) -> Reference
         Via::Pull | Via::Annotation => Containers::All,
         _ => in_containers(&["c"]),
     };
-    Reference { secret: secret.into(), keys, via, optional, containers, rolls }
+    Reference {
+        secret: secret.into(),
+        keys,
+        via,
+        optional,
+        containers,
+        rolls,
+        from: Origin::Workload,
+        synced: false,
+    }
 }
 
 fn in_containers(names: &[&str]) -> Containers {

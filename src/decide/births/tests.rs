@@ -106,10 +106,30 @@ fn a_birth_in_a_blind_interval_counts_as_stale() {
     for value in [A, B] {
         let blind = history(&[beginning(A), Entry { value, since: between }]);
         assert_eq!(holds(born(1500), &blind, &none), Holds::Other);
-        assert_eq!(holds(born(2003), &blind, &none), Holds::Current);
+        assert_eq!(holds(born(2061), &blind, &none), Holds::Current);
     }
     let same = history(&[beginning(A), Entry { value: A, since: between }]);
     assert_eq!(holds(born(900), &same, &none), Holds::Current);
+}
+
+#[test]
+fn who_lived_at_the_ends_of_a_blind_interval_is_asked() {
+    let between = Since::Between { after: at(10, 1000), by: at(20, 1030) };
+    let same = history(&[beginning(A), Entry { value: A, since: between }]);
+    let none = ExactLists::new();
+    assert_eq!(holds(born(999), &same, &none), Holds::Ask(Version(10)));
+    assert_eq!(holds(born(999), &same, &exact(10, &[7])), Holds::Current, "older than the interval");
+    let not_yet = exact(10, &[]);
+    assert_eq!(holds(born(1010), &same, &not_yet), Holds::Ask(Version(20)));
+    let both = |at_end: &[u128]| not_yet.clone().into_iter().chain(exact(20, at_end)).collect::<ExactLists>();
+    assert_eq!(holds(born(1010), &same, &both(&[7])), Holds::Other, "born in it");
+    assert_eq!(holds(born(1010), &same, &both(&[])), Holds::Current, "younger than it");
+    let gone: ExactLists = [10, 20].map(|version| (Version(version), Exact::Unavailable)).into();
+    for (second, expected) in
+        [(997, Holds::Current), (998, Holds::Other), (1032, Holds::Other), (1033, Holds::Current)]
+    {
+        assert_eq!(holds(born(second), &same, &gone), expected, "{second}");
+    }
 }
 
 #[test]
@@ -121,8 +141,22 @@ fn what_is_older_than_all_that_is_known_is_stale_or_first_sight() {
     assert_eq!(holds(born(900), &history(&[first, seen(B, 20, 6000)]), &none), Holds::Other);
     assert_eq!(
         holds(born(900), &history(&[first, seen(B, 20, 6000), seen(A, 30, 7000)]), &none),
-        Holds::FirstSight
+        Holds::FirstSight,
+        "the first sight's value again"
     );
+    assert_eq!(holds(born(900), &history(&[first, seen(B, 20, 6000)]), &none), Holds::Other);
+    assert_eq!(
+        holds(born(1000), &history(&[first]), &none),
+        Holds::Current,
+        "made in one second with its Secret"
+    );
+    // What stood before a Secret's creation is known, and yet a pod's place is told by `managedFields` alone.
+    let created = history(&[beginning(Value::Absent), first]);
+    let births = Births { exact: &none, comparable: true };
+    assert_eq!(births.holds(&born(900), &created, false, None), Holds::FirstSight);
+    assert_eq!(births.holds(&born(900), &created, true, None), Holds::Current, "it waited for its Secret");
+    let removed = history(&[beginning(Value::Absent), first, seen(Value::Absent, 20, 6000)]);
+    assert_eq!(births.holds(&born(900), &removed, false, None), Holds::Other, "it may hold what was removed");
     let trimmed = history(&[seen(A, 10, 1000), seen(B, 20, 2000), seen(A, 30, 3000)]);
     assert_eq!(holds(born(100), &trimmed, &none), Holds::Other);
     let never_written = Entry { value: A, since: Since::FirstSight { written: None, by: at(10, 5000) } };

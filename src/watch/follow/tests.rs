@@ -40,6 +40,7 @@ fn target() -> Target {
         fields: Some("type!=x".to_owned()),
         page: 50,
         optional: false,
+        may_be_absent: None,
         seed: 3,
     }
 }
@@ -161,6 +162,63 @@ async fn where_rights_may_be_missing_it_counts_as_empty() {
     assert_eq!(words, ["relist", "complete@0"]);
 }
 
+/// Of a kind that the cluster may be without.
+fn absentable() -> Target {
+    Target { may_be_absent: Some("/apis/g/v1".to_owned()), ..target() }
+}
+
+#[tokio::test]
+async fn a_kind_that_is_not_served_is_empty_until_it_comes() {
+    let replies = vec![status(404, "not found"), status(404, "not found"), open(&[bookmark(9, true)])];
+    let (fake, api) = Fake::start(replies);
+    let words = said(api, absentable(), 4).await;
+    assert_eq!(words, ["relist", "complete@0", "relist", "complete@9"]);
+    assert_eq!(fake.count(), 3);
+}
+
+#[tokio::test]
+async fn a_kind_that_is_removed_is_empty_again() {
+    let replies = vec![
+        lines(&[event("ADDED", &secret("a", 8)), bookmark(9, true)]),
+        status(404, "the server could not find the requested resource"),
+    ];
+    let (_, api) = Fake::start(replies);
+    let words = said(api, absentable(), 5).await;
+    assert_eq!(words, ["relist", "+a@8", "complete@9", "relist", "complete@9"]);
+}
+
+#[tokio::test]
+async fn without_rights_discovery_tells_whether_the_kind_is_served() {
+    let forbidden = || status(403, r#"secrets is forbidden: User "x" cannot list resource "secrets""#);
+    let resources = json!({"resources": [{"name": "secrets", "kind": "Secret"}]}).to_string();
+    let (fake, api) = Fake::start(vec![forbidden(), text(200, &resources)]);
+    assert_eq!(said(api, absentable(), 1).await, ["forbidden"]);
+    assert_eq!(fake.uris()[1], "/apis/g/v1");
+
+    let (_, api) = Fake::start(vec![forbidden(), status(404, "not found")]);
+    assert_eq!(said(api, absentable(), 2).await, ["relist", "complete@0"]);
+}
+
+#[tokio::test]
+async fn what_counts_as_empty_is_said_again_when_a_fresh_list_is_asked_for() {
+    let (fake, api) = Fake::start(vec![status(404, "not found")]);
+    let key = DigestKey::new([1; KEY_BYTES]);
+    let (to, mut from) = mpsc::channel(100);
+    let (round, rounds) = watch::channel(0);
+    let reader = Secrets { key, ignored: Vec::new() };
+    tokio::spawn(follow_with(api, absentable(), reader, Outlet::new(0, rounds, to), quick()));
+    for asked in 0..3 {
+        round.send_replace(asked);
+        for expected in ["relist", "complete@0"] {
+            let Said { round, words, .. } = from.recv().await.unwrap();
+            let words = show(&words, |facts| facts.id.name.to_string(), |id| id.name.to_string());
+            assert_eq!((round, words.as_str()), (asked, expected));
+        }
+    }
+    assert!(from.try_recv().is_err());
+    assert!(fake.count() >= 3);
+}
+
 #[tokio::test]
 async fn a_version_that_goes_back_is_passed_on_and_ends_the_watch() {
     let replies = vec![lines(&[bookmark(90, true), bookmark(12, false)]), open(&[bookmark(12, true)])];
@@ -253,7 +311,7 @@ async fn no_value_of_a_garbled_answer_is_ever_logged() {
             Some(Said { words: said, .. }) = from.recv() => {
                 words.push(show(&said, |_| String::new(), |_| String::new()));
             }
-            () = sleep(Duration::from_millis(20)) => {}
+            () = tokio::time::sleep(Duration::from_millis(20)) => {}
         }
     }
     task.abort();

@@ -1,0 +1,39 @@
+//! Reads what stands beside workloads: ServiceAccounts, SecretProviderClasses.
+
+use std::marker::PhantomData;
+
+use super::{message::Meta, read::Read};
+use crate::{
+    catalog::beside::{Beside, BesideId},
+    facts::Namespace,
+};
+
+/// Reads one of these kinds.
+pub struct Besides<T> {
+    ignored: Vec<Namespace>,
+    kind: PhantomData<fn() -> T>,
+}
+
+impl<T> Besides<T> {
+    /// Leaves these namespaces alone.
+    pub fn new(ignored: Vec<Namespace>) -> Self {
+        Self { ignored, kind: PhantomData }
+    }
+}
+
+impl<T: Beside + Send + 'static> Read for Besides<T> {
+    type Item = T;
+    type Id = BesideId;
+
+    fn wants(&self, meta: &Meta) -> bool {
+        !self.ignored.iter().any(|ignored| **ignored == *meta.namespace)
+    }
+
+    fn item(&self, object: &[u8]) -> Option<T> {
+        T::read(&serde_json::from_slice(object).ok()?).ok()
+    }
+
+    fn id(&self, meta: &Meta) -> BesideId {
+        BesideId::new(meta.namespace.as_str(), meta.name.as_str())
+    }
+}

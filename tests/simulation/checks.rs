@@ -1,0 +1,465 @@
+//! What must hold, always or when all is quiet.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use uptake::{
+    decide::{Decision, Held, ReportOnly, Skipped},
+    engine::LedgerObject,
+    facts::{Name, Uid, WorkloadId},
+    ledger::{Attempt, HEAD, Head, Page},
+    record::{EventNote, Reason, Record},
+    rollout::{Failure, Outcome, Stamp, State, state},
+};
+
+use crate::{
+    history::Ms,
+    store::{self, Owner, Place},
+    truth::Blind,
+    world::World,
+};
+
+/// A list of pods that the operator was given.
+#[derive(Clone, Debug)]
+pub struct Evidence {
+    pub namespace: Name,
+    pub pods: Vec<usize>,
+    pub version: u64,
+}
+
+#[derive(Default)]
+pub struct Checks {
+    pub violation: Option<String>,
+    /// The last answered list of each namespace.
+    pub listed: BTreeMap<Name, Evidence>,
+    pub blind: Vec<Blind>,
+    /// Namespaces in which a Secret changed since the operator first ran.
+    pub changed_namespaces: BTreeSet<u8>,
+    pub ledger_was_deleted: bool,
+    /// Workloads whose stamp something takes away.
+    pub reverted: BTreeSet<Uid>,
+    decisions: BTreeMap<WorkloadId, Decision>,
+    attempts: BTreeMap<Uid, Attempt>,
+    made: [Option<u64>; 2],
+    /// Of this life: what the ledger had when it was read, and when the Secrets were first complete.
+    loaded: Option<[Loaded; 2]>,
+    complete: Option<(u64, Ms)>,
+    joined: bool,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Loaded {
+    seen: u64,
+    seen_at: Ms,
+    known: BTreeSet<Place>,
+}
+
+impl Checks {
+    pub fn begin_life(&mut self) {
+        (self.loaded, self.complete, self.joined) = (None, None, false);
+        self.listed.clear();
+        self.decisions.clear();
+    }
+
+    pub fn made(&self, namespace: u8) -> Option<u64> {
+        self.made[usize::from(namespace)]
+    }
+}
+
+impl World {
+    pub fn violated(&mut self, what: String) {
+        if self.checks.violation.is_none() {
+            self.tell(|_| format!("VIOLATED: {what}"));
+            self.checks.violation = Some(what);
+        }
+    }
+
+    pub fn check_record(&mut self, record: &Record) {
+        match record {
+            Record::Decided { workload, decision } => {
+                let (word, reason) = decision.words();
+                self.tally.decision(word, reason);
+                self.tell(|_| format!("  engine: {workload}: {decision}"));
+                self.checks.decisions.insert(workload.clone(), decision.clone());
+            }
+            Record::RolloutEnded { workload, outcome, .. } => {
+                self.tell(|_| format!("  engine: the rollout of {workload} ended: {outcome:?}"));
+                if *outcome == Outcome::Gone {
+                    self.tally.outcome("gone");
+                }
+            }
+            Record::Notice { message, .. } => {
+                if message.contains("unexpected answer") {
+                    self.violated(message.clone());
+                }
+                self.tell(|_| format!("  engine: {message}"));
+            }
+            Record::SecretChange { secret, effect, consumed: _ } => {
+                self.tell(|_| format!("  engine: change of {secret}: {effect:?}"));
+            }
+            Record::Stamped { .. } | Record::LedgerWrite { .. } => {}
+        }
+    }
+
+    /// The operator read the ledger: from where on it is blind.
+    pub fn ledger_is_loaded(&mut self, objects: &[LedgerObject]) {
+        if self.checks.loaded.is_some() {
+            return;
+        }
+        let mut loaded: [Loaded; 2] = Default::default();
+        for object in objects {
+            if &*object.name == HEAD {
+                let Ok(head) = serde_json::from_slice::<Head>(&object.body) else { continue };
+                for one in &mut loaded {
+                    one.see(head.cover.seen_until.version.0, head.cover.seen_until.time.0);
+                }
+            } else if let Ok(page) = serde_json::from_slice::<Page>(&object.body)
+                && let Some(number) = number(&page.namespace)
+            {
+                let one = &mut loaded[usize::from(number)];
+                one.see(page.cover.seen_until.version.0, page.cover.seen_until.time.0);
+                for (secret, record) in &page.secrets {
+                    let Some(name) = (0..3).find(|name| store::secret_name(*name) == *secret) else {
+                        continue;
+                    };
+                    if record.all.is_some() {
+                        one.known.insert((number, name, None));
+                    }
+                    for key in 0..store::KEYS {
+                        if record.keys.contains_key(&store::key_name(key)) {
+                            one.known.insert((number, name, Some(key)));
+                        }
+                    }
+                }
+            }
+        }
+        self.checks.loaded = Some(loaded);
+        self.join_blind();
+    }
+
+    /// The operator has all Secrets.
+    pub fn watch_complete(&mut self, version: u64) {
+        if self.checks.joined {
+            let after = self.streams[0].gap_from;
+            let margin = self.margin();
+            let (now, wide) = (self.now, if self.knobs.late > 0 { 9_000 } else { 500 });
+            for namespace in 0..2 {
+                // When the last event before the gap happened isn't kept: long enough before is good enough.
+                let after_at = self.writes_at(after).unwrap_or(now) - wide;
+                self.checks.blind.push(Blind {
+                    namespace,
+                    after,
+                    after_at: after_at - margin,
+                    by: version,
+                    by_at: now,
+                    known: None,
+                });
+            }
+        } else if self.checks.complete.is_none() {
+            self.checks.complete = Some((version, self.now));
+            self.join_blind();
+        } else {
+            self.checks.complete = Some((version, self.now));
+        }
+    }
+
+    fn writes_at(&self, version: u64) -> Option<Ms> {
+        self.writes.values().flatten().filter(|(written, _)| *written <= version).map(|(_, at)| *at).max()
+    }
+
+    fn join_blind(&mut self) {
+        let (Some(loaded), Some((by, by_at))) = (&self.checks.loaded, self.checks.complete) else { return };
+        let by = by.max(self.streams[0].delivered);
+        let by_at = by_at.max(self.now);
+        let found = loaded.clone().into_iter().zip(0_u8..).map(|(loaded, namespace)| Blind {
+            namespace,
+            after: loaded.seen,
+            after_at: loaded.seen_at,
+            by,
+            by_at,
+            known: Some(loaded.known),
+        });
+        let found: Vec<Blind> = found.collect();
+        self.checks.blind.extend(found);
+        self.checks.joined = true;
+    }
+
+    /// A ledger object is about to be written.
+    pub fn check_ledger_write(&mut self, name: &str, body: &[u8]) {
+        if name == HEAD {
+            return;
+        }
+        let Ok(page) = serde_json::from_slice::<Page>(body) else {
+            self.violated(format!("{name} is written and can't be read"));
+            return;
+        };
+        let Some(namespace) = number(&page.namespace) else { return };
+        self.checks.made[usize::from(namespace)] = Some(page.cover.made.version.0);
+        for (uid, marks) in &page.workloads {
+            let Some(attempt) = &marks.attempt else { continue };
+            let before = self.checks.attempts.insert(*uid, attempt.clone());
+            if let Some(before) = &before
+                && !self.checks.ledger_was_deleted
+                && let Some(wrong) = wrong_turn(before, attempt)
+            {
+                self.violated(format!("attempt of {}: {wrong}: {before:?} became {attempt:?}", marks.name));
+            }
+            let was_open = before
+                .as_ref()
+                .is_none_or(|before| before.number != attempt.number || before.ended.is_none());
+            if let Some(ended) = &attempt.ended
+                && (was_open || before.is_some_and(|before| before.ended != attempt.ended))
+            {
+                let word = match &ended.outcome {
+                    Outcome::Failed(Failure::DeadlineExceeded(_)) => "failed_deadline",
+                    Outcome::Failed(Failure::NoProgress) => "failed_no_progress",
+                    Outcome::Failed(Failure::Reverted(_)) => "failed_reverted",
+                    Outcome::Completed if ended.late => "completed_late",
+                    other => other.as_str(),
+                };
+                self.tally.outcome(word);
+            }
+        }
+    }
+
+    pub fn check_note(&mut self, note: &EventNote) {
+        let Some(namespace) = note.regarding.namespace.as_deref().and_then(number) else { return };
+        let early = !self.checks.changed_namespaces.contains(&namespace) && !self.knobs.first_sight_rolls;
+        if early && note.reason != Reason::InvalidAnnotation {
+            self.violated(format!(
+                "Event {} in {} before anything changed there: {}",
+                note.reason,
+                store::namespace(namespace),
+                note.note
+            ));
+        }
+    }
+
+    /// A stamp is about to change a template.
+    pub fn check_stamp(&mut self, owner: usize, stamp: &str, decided: Option<(Option<Evidence>, u64)>) {
+        let it = self.owners[owner].clone();
+        let (id, uid, namespace) = (it.id(), it.uid, it.namespace);
+        self.tally.rollouts += 1;
+        if !self.checks.changed_namespaces.contains(&namespace) && !self.knobs.first_sight_rolls {
+            self.violated(format!("{id} is stamped before anything changed"));
+        }
+        // A request that timed out and arrives late isn't what the operator wants now, and it can't know.
+        let Some((evidence, delivered)) = decided else { return };
+        let versions: uptake::ledger::Versions = Stamp::parse(stamp)
+            .map(|stamp| stamp.iter().map(|(name, version)| (name.clone(), version)).collect())
+            .unwrap_or_default();
+        let intended = self.checks.attempts.get(&uid).is_some_and(|attempt| attempt.versions == versions);
+        if !intended {
+            self.violated(format!("{id} is stamped {stamp} and the ledger has no such intent"));
+        }
+        let facts = it.facts().rollout;
+        let moves = self.now - it.progressed < 50_000;
+        if moves
+            && facts.observed_generation >= facts.generation
+            && matches!(state(&facts), State::Running(_))
+        {
+            self.violated(format!("{id} is stamped while a rollout of it makes progress"));
+        }
+        let Some(evidence) = evidence else {
+            self.violated(format!("{id} is stamped and its pods weren't listed"));
+            return;
+        };
+        let template = self.owners[owner].template.clone();
+        let pods = evidence.pods.iter().map(|pod| &self.pods[*pod]).filter(|pod| pod.owner == owner);
+        let mut excuse = None;
+        let from = delivered.min(evidence.version);
+        for pod in pods {
+            if self.was_stale(pod, &template, from, self.version) {
+                return;
+            }
+            excuse = excuse.or_else(|| self.excuse(pod, &template));
+        }
+        match excuse {
+            Some(excuse) => self.tally.excuse(excuse.as_str()),
+            None => self.violated(format!("{id} is stamped {stamp} and none of its pods is stale")),
+        }
+    }
+
+    /// All is quiet.
+    pub fn check_end(&mut self) {
+        if self.checks.violation.is_some() {
+            return;
+        }
+        if !self.operator.is_up() {
+            self.violated("the operator isn't running at the end".to_owned());
+            return;
+        }
+        for owner in 0..self.owners.len() {
+            if !self.owners[owner].gone {
+                self.check_workload(owner);
+            }
+        }
+        let held = self.operator.engine().map(|engine| engine.gauges().held).unwrap_or_default();
+        for (word, _) in held {
+            if [
+                "settling",
+                "rollout_running",
+                "no_free_slot",
+                "backoff",
+                "inventory_unknown",
+                "ledger_unwritable",
+            ]
+            .contains(&word)
+            {
+                self.violated(format!("at the end something is still held: {word}"));
+            }
+        }
+    }
+
+    fn check_workload(&mut self, owner: usize) {
+        let it = self.owners[owner].clone();
+        let id = it.id();
+        let decision = self.checks.decisions.get(&id).cloned();
+        let attempt = self.checks.attempts.get(&it.uid).cloned();
+        if let Some(attempt) = &attempt
+            && attempt.ended.is_none()
+            && attempt.stamped.is_some()
+            && !it.template.uses.is_empty()
+        {
+            self.violated(format!(
+                "{id}: a rollout has no outcome at the end: {attempt:?}; decided: {decision:?}"
+            ));
+        }
+        let stale: Vec<usize> = (0..self.pods.len())
+            .filter(|pod| {
+                let pod = &self.pods[*pod];
+                // What its own template doesn't consume it can't hold.
+                let both = store::Template {
+                    uses: it
+                        .template
+                        .uses
+                        .iter()
+                        .filter(|one| pod.template.uses.contains(one))
+                        .copied()
+                        .collect(),
+                    ..(*it.template).clone()
+                };
+                pod.owner == owner && pod.is_live() && self.is_stale(pod, &both, self.version)
+            })
+            .collect();
+        if stale.is_empty() {
+            return;
+        }
+        let reason = self.reason(owner, &it, decision.as_ref(), attempt.as_ref());
+        if let Some(reason) = reason {
+            self.tally.stale_reason(reason);
+            return;
+        }
+        for pod in stale {
+            match self.unknowable(&self.pods[pod], &it.template) {
+                Some(limit) => self.tally.stale_reason(limit),
+                None => {
+                    let pod = &self.pods[pod];
+                    let (name, born) = (pod.name.clone(), pod.born);
+                    self.violated(format!(
+                        "{id}: pod {name} (born at {born}) is stale at the end, decided: {decision:?}, attempt: {attempt:?}"
+                    ));
+                    return;
+                }
+            }
+        }
+    }
+
+    /// The recorded reason why stale pods are left alone, if its cause is true.
+    fn reason(
+        &self,
+        owner: usize,
+        it: &Owner,
+        decision: Option<&Decision>,
+        attempt: Option<&Attempt>,
+    ) -> Option<&'static str> {
+        let live = || self.pods.iter().filter(|pod| pod.owner == owner && pod.is_live());
+        let secret_modes = |mode: &[u8]| {
+            it.template.uses.iter().any(|one| {
+                self.remembered
+                    .get(&(it.namespace, one.secret))
+                    .is_some_and(|secret| mode.contains(&secret.mode))
+            })
+        };
+        let namespace_mode = self.namespaces[usize::from(it.namespace)].rollout.as_deref();
+        match decision? {
+            Decision::Report(ReportOnly::Policy) => (it.mode == 2
+                || (it.mode == 0 && matches!(namespace_mode, Some("report" | "TRUE ")))
+                || secret_modes(&[2, 4]))
+            .then_some("policy_report"),
+            Decision::Report(ReportOnly::InvalidAnnotation) => (it.mode == 4).then_some("invalid_annotation"),
+            Decision::Skip(Skipped::OptedOut) => {
+                (it.mode == 3 || (it.mode == 0 && namespace_mode == Some("off")) || secret_modes(&[3]))
+                    .then_some("opted_out")
+            }
+            Decision::Skip(Skipped::BeingDeleted) => it.deleting.then_some("being_deleted"),
+            Decision::Report(ReportOnly::FirstSight) => self
+                .checks
+                .made(it.namespace)
+                .is_some_and(|made| live().any(|pod| pod.born < made))
+                .then_some("first_sight_report"),
+            Decision::Report(ReportOnly::Attempted) => {
+                let outcome = &attempt?.ended.as_ref()?.outcome;
+                let cause = match outcome {
+                    Outcome::Blocked(_) => true,
+                    Outcome::Failed(Failure::Reverted(_)) => {
+                        it.git_always || self.checks.reverted.contains(&it.uid)
+                    }
+                    Outcome::Failed(_) => true,
+                    _ => false,
+                };
+                cause.then_some("attempted")
+            }
+            Decision::Hold(Held::Undecided) => {
+                live().any(|pod| pod.started != [true; 2]).then_some("undecided")
+            }
+            Decision::Hold(Held::Missing { .. }) => it
+                .template
+                .uses
+                .iter()
+                .any(|one| {
+                    !one.optional
+                        && self.value_at((it.namespace, one.secret, one.key), self.version).is_none()
+                })
+                .then_some("missing"),
+            Decision::Hold(Held::OperatorPaused) => {
+                (self.namespaces[2].paused.as_deref() == Some("true")).then_some("operator_paused")
+            }
+            Decision::Roll => (it.denied || it.stripped).then_some("refused"),
+            _ if secret_modes(&[3]) => Some("secret_off"),
+            _ => None,
+        }
+    }
+}
+
+impl Loaded {
+    fn see(&mut self, version: u64, at: Ms) {
+        if version > self.seen {
+            (self.seen, self.seen_at) = (version, at);
+        }
+    }
+}
+
+/// Whether a rollout's account went somewhere it can't go.
+fn wrong_turn(before: &Attempt, after: &Attempt) -> Option<&'static str> {
+    if after.number < before.number {
+        return Some("its number went back");
+    }
+    if after.number > before.number {
+        return None;
+    }
+    match (&before.ended, &after.ended) {
+        (Some(_), None) => Some("its outcome was forgotten"),
+        (Some(first), Some(second)) if first != second => {
+            let late = second.late
+                && !first.late
+                && second.outcome == Outcome::Completed
+                && matches!(first.outcome, Outcome::Failed(_) | Outcome::Blocked(_));
+            (!late).then_some("it has two outcomes")
+        }
+        _ => None,
+    }
+}
+
+fn number(namespace: &str) -> Option<u8> {
+    (0..2).find(|number| *store::namespace(*number) == *namespace)
+}
