@@ -81,11 +81,11 @@ async fn ledger(stage: &Stage) -> String {
 /// Where a value is said, and in which form.
 async fn leaks(stage: &Stage, operator: &Operator) -> Vec<(&'static str, String)> {
     let said = said(stage, operator).await;
-    assert!(said.iter().all(|(_, text)| !text.is_empty()), "somebody says nothing at all");
     said.into_iter().filter_map(|(place, text)| Some((place, leak(&text)?))).collect()
 }
 
 async fn assert_silent(stage: &Stage, operator: &Operator) {
+    assert!(!operator.log().is_empty(), "it says nothing at all");
     assert_eq!(leaks(stage, operator).await, []);
 }
 
