@@ -13,12 +13,9 @@ const CONTROLLER: &str = "uptake.dev/controller";
 const NOTE_LIMIT: usize = 1024;
 /// The API's limit of a label's value.
 const LABEL_LIMIT: usize = 63;
-/// Events about objects without a namespace lie here, as the API demands.
-const CLUSTER_NAMESPACE: &str = "default";
-
-/// The namespace that the Event lies in.
+/// The namespace that the Event lies in: the API demands its object's.
 pub fn namespace(note: &EventNote) -> &str {
-    note.regarding.namespace.as_deref().unwrap_or(CLUSTER_NAMESPACE)
+    &note.regarding.namespace
 }
 
 /// The Event's manifest.
@@ -66,10 +63,9 @@ const fn action(reason: Reason) -> &'static str {
 }
 
 fn reference(of: &ObjectRef) -> Value {
-    let mut reference = json!({"apiVersion": of.api_version, "kind": of.kind, "name": &*of.name});
-    if let Some(namespace) = &of.namespace {
-        reference["namespace"] = Value::from(&**namespace);
-    }
+    let mut reference = json!({
+        "apiVersion": of.api_version, "kind": of.kind, "namespace": &*of.namespace, "name": &*of.name,
+    });
     if let Some(uid) = of.uid {
         reference["uid"] = uid.to_string().into();
     }
@@ -125,10 +121,10 @@ mod tests {
     }
 
     #[test]
-    fn events_about_namespaces_lie_in_default() {
+    fn an_event_about_a_namespace_lies_in_it() {
         let mut note = note();
         note.regarding = ObjectRef::namespace(&"a".into(), None);
-        assert_eq!(namespace(&note), "default");
-        assert_eq!(manifest(&note, "x")["regarding"].get("namespace"), None);
+        assert_eq!(namespace(&note), "a");
+        assert_eq!(manifest(&note, "x")["regarding"]["namespace"], "a");
     }
 }

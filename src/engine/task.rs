@@ -74,7 +74,7 @@ impl Default for Task {
             phase: Phase::Idle,
             decision: None,
             progress: None,
-            backoff: Backoff::new(Duration::from_secs(1), Duration::from_secs(300)),
+            backoff: Backoff::new(Duration::from_secs(1), Duration::from_secs(60)),
             patience: Backoff::new(Duration::from_secs(2), super::LOOK_EVERY),
             restamp_at: None,
         }

@@ -32,8 +32,8 @@ pub struct ObjectRef {
     pub api_version: String,
     /// `kind`.
     pub kind: String,
-    /// The namespace; Namespaces themselves have none.
-    pub namespace: Option<Namespace>,
+    /// The namespace, which the Event lies in.
+    pub namespace: Namespace,
     /// The name.
     pub name: Name,
     /// The identity, if it is known.
@@ -48,7 +48,7 @@ impl ObjectRef {
         Self {
             api_version: kind.api_version(),
             kind: kind.as_str().to_owned(),
-            namespace: Some(id.namespace.clone()),
+            namespace: id.namespace.clone(),
             name: id.name.clone(),
             uid: Some(uid),
         }
@@ -60,19 +60,20 @@ impl ObjectRef {
         Self {
             api_version: "v1".to_owned(),
             kind: "Secret".to_owned(),
-            namespace: Some(id.namespace.clone()),
+            namespace: id.namespace.clone(),
             name: id.name.clone(),
             uid,
         }
     }
 
-    /// A Namespace.
+    /// A Namespace. The reference names it as its own namespace too, so that the Event lies where people look for it
+    /// and not in `default`, where the API server wants Events about objects that lie nowhere.
     #[must_use]
     pub fn namespace(name: &Namespace, uid: Option<Uid>) -> Self {
         Self {
             api_version: "v1".to_owned(),
             kind: "Namespace".to_owned(),
-            namespace: None,
+            namespace: name.clone(),
             name: name.clone(),
             uid,
         }

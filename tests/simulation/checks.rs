@@ -227,7 +227,7 @@ impl World {
     }
 
     pub fn check_note(&mut self, note: &EventNote) {
-        let Some(namespace) = note.regarding.namespace.as_deref().and_then(number) else { return };
+        let Some(namespace) = Some(&*note.regarding.namespace).and_then(number) else { return };
         let early = !self.checks.changed_namespaces.contains(&namespace) && !self.knobs.first_sight_rolls;
         if early && note.reason != Reason::InvalidAnnotation {
             self.violated(format!(
