@@ -119,11 +119,12 @@ impl Births<'_> {
     }
 
     fn order_to_point(&self, birth: &Birth, point: Point) -> Order {
-        if birth.stamped.is_some_and(|stamped| stamped >= point.version) {
-            return Order::Younger;
-        }
+        // Before the stamp: one that names what was still to come is forged.
         if birth.born < point.time.before(FAR) {
             return Order::Older;
+        }
+        if birth.stamped.is_some_and(|stamped| stamped >= point.version) {
+            return Order::Younger;
         }
         if birth.born > point.time + FAR {
             return Order::Younger;

@@ -193,6 +193,13 @@ impl Marks {
         if later(theirs.attempt.as_ref(), self.attempt.as_ref()) {
             self.attempt = theirs.attempt;
             self.said = theirs.said.or_else(|| self.said.take());
+        } else if let (Some(mine), Some(theirs)) = (&mut self.attempt, theirs.attempt)
+            && mine.number == theirs.number
+            && mine.ended.as_ref().is_some_and(|ended| !ended.late)
+            && theirs.ended.is_some()
+        {
+            // What stands in the store was told already: a rollout has one outcome.
+            mine.ended = theirs.ended;
         }
     }
 }
@@ -207,4 +214,36 @@ fn later(a: Option<&Attempt>, b: Option<&Attempt>) -> bool {
 #[must_use]
 pub fn kind_id(kind: &Kind) -> String {
     format!("{}/{}", kind.api_version(), kind)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ended(outcome: Outcome, at: i64, late: bool) -> Marks {
+        let ended = Some(Ended { outcome, at: Time(at), stale: 0, late });
+        let attempt = Attempt {
+            number: 1,
+            versions: Versions::new(),
+            template: TemplateHash(1),
+            at: Time(1),
+            stale: 1,
+            reverts: 0,
+            stamped: Some(Time(2)),
+            ended,
+            untold: Vec::new(),
+            more: Map::new(),
+        };
+        Marks { attempt: Some(attempt), ..Marks::default() }
+    }
+
+    #[test]
+    fn an_outcome_that_stands_in_the_store_stays_unless_it_is_revised() {
+        let mut mine = ended(Outcome::Completed, 9, false);
+        mine.join(ended(Outcome::Completed, 5, false));
+        assert_eq!(mine, ended(Outcome::Completed, 5, false));
+        let mut late = ended(Outcome::Completed, 9, true);
+        late.join(ended(Outcome::Superseded, 5, false));
+        assert_eq!(late, ended(Outcome::Completed, 9, true));
+    }
 }

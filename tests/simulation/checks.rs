@@ -39,7 +39,8 @@ pub struct Checks {
     pub reverted: BTreeSet<Uid>,
     decisions: BTreeMap<WorkloadId, Decision>,
     attempts: BTreeMap<Uid, Attempt>,
-    made: [Option<u64>; 2],
+    /// By namespace, when its records were made, and at which version.
+    made: [Option<(Ms, u64)>; 2],
     /// Of this life: what the ledger had when it was read, and when the Secrets were first complete.
     loaded: Option<[Loaded; 2]>,
     complete: Option<(u64, Ms)>,
@@ -66,7 +67,7 @@ impl Checks {
     }
 
     pub fn made(&self, namespace: u8) -> Option<u64> {
-        self.made[usize::from(namespace)]
+        self.made[usize::from(namespace)].map(|(_, version)| version)
     }
 }
 
@@ -198,7 +199,11 @@ impl World {
             return;
         };
         let Some(namespace) = number(&page.namespace) else { return };
-        self.checks.made[usize::from(namespace)] = Some(page.cover.made.version.0);
+        let made = page.cover.made.time.0;
+        if self.checks.made[usize::from(namespace)].is_none_or(|(known, _)| known != made) {
+            // The ledger may be begun before the first list is complete, so it need not know its version.
+            self.checks.made[usize::from(namespace)] = Some((made, self.version));
+        }
         for (uid, marks) in &page.workloads {
             let Some(attempt) = &marks.attempt else { continue };
             let before = self.checks.attempts.insert(*uid, attempt.clone());

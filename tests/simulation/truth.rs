@@ -29,6 +29,8 @@ pub enum Excuse {
     Forgotten,
     /// It is of the installed base.
     FirstSight,
+    /// The place was looked at for the first time after it was written.
+    FirstLook,
 }
 
 impl Excuse {
@@ -38,6 +40,7 @@ impl Excuse {
             Self::Tie => "clock_tie",
             Self::Forgotten => "forgotten_value",
             Self::FirstSight => "first_sight",
+            Self::FirstLook => "first_look",
         }
     }
 }
@@ -111,6 +114,18 @@ impl World {
             .any(|blind| blind.namespace == place.0 && self.is_blind(pod, blind) && written(blind));
         if blind {
             return Some(Excuse::Blind);
+        }
+        // Nobody kept a history of the place then: of its writing only its own word was known.
+        let first_look = self.checks.blind.iter().any(|blind| {
+            blind.namespace == place.0
+                && pod.born < blind.by
+                && blind.known.as_ref().is_some_and(|known| !known.contains(&place))
+                && self.writes.get(&(place.0, place.1)).into_iter().flatten().any(|(version, at)| {
+                    (*version > pod.born || *at > pod.created - margin) && *version <= blind.by
+                })
+        });
+        if first_look {
+            return Some(Excuse::FirstLook);
         }
         if self.is_tie(pod, place) {
             return Some(Excuse::Tie);

@@ -77,6 +77,8 @@ fn without_a_list_the_clock_decides_and_a_tie_is_stale() {
 fn a_trusted_stamp_of_the_version_or_later_is_younger() {
     let changed = history(&[beginning(A), seen(B, 10, 1000)]);
     let none = ExactLists::new();
+    let forged = Birth { stamped: Some(Version(10)), ..born(900) };
+    assert_eq!(holds(forged, &changed, &none), Holds::Other, "long before what it names");
     for (stamped, expected) in [(9, Holds::Ask(Version(10))), (10, Holds::Current), (11, Holds::Current)] {
         let birth = Birth { stamped: Some(Version(stamped)), ..born(1000) };
         assert_eq!(holds(birth, &changed, &none), expected, "{stamped}");
