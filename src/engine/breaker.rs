@@ -7,7 +7,7 @@ use crate::{
     catalog::Workload,
     decide::{Decision, Held, Verdict},
     facts::{Name, SecretId, Version, WorkloadId},
-    ledger::{Attempt, Ended},
+    ledger::{Attempt, Ended, Ticket},
     record::Reason,
     rollout::{Failure, Outcome},
 };
@@ -113,7 +113,13 @@ impl Engine {
     }
 
     /// Says on a Secret that its version broke a consumer, and whom that holds.
-    pub(super) fn tell_breaker(&mut self, id: &WorkloadId, attempt: &Attempt, ended: &Ended) {
+    pub(super) fn tell_breaker(
+        &mut self,
+        id: &WorkloadId,
+        attempt: &Attempt,
+        ended: &Ended,
+        ticket: Option<&Ticket>,
+    ) {
         for name in &ended.broke {
             let secret = SecretId { namespace: id.namespace.clone(), name: name.clone() };
             let version = attempt.versions.get(name).copied().unwrap_or_default();
@@ -135,7 +141,7 @@ impl Engine {
                  is annotated uptake.dev/release: \"{version}\": {held}",
                 id.kind, id.name
             );
-            self.tell_of_secret(&secret, Reason::BreakerOpen, &version.to_string(), note);
+            self.tell_of_secret(&secret, Reason::BreakerOpen, &version.to_string(), note, ticket.cloned());
         }
     }
 }

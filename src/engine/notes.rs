@@ -137,7 +137,7 @@ impl Engine {
         ticket: Option<Ticket>,
     ) {
         let Some(uid) = self.uid(id) else { return };
-        self.tell_breaker(id, attempt, ended);
+        self.tell_breaker(id, attempt, ended, ticket.as_ref());
         let stamp: Stamp = attempt.versions.clone().into_iter().collect();
         let took = humantime::format_duration(Duration::from_secs(attempt.took(ended.at).as_secs()));
         let still = counted(ended.stale, "pod is", "pods are");
@@ -202,7 +202,11 @@ impl Engine {
     }
 
     fn tell_once(&mut self, note: EventNote) {
-        self.telling.push(Telling { ticket: None, at: self.now.mono, told: Told { note, of: None } });
+        self.tell_after(None, note);
+    }
+
+    fn tell_after(&mut self, ticket: Option<Ticket>, note: EventNote) {
+        self.telling.push(Telling { ticket, at: self.now.mono, told: Told { note, of: None } });
     }
 
     fn secret_ref(&self, namespace: &Namespace, name: &Name) -> ObjectRef {
@@ -229,7 +233,7 @@ impl Engine {
             keys_text(rotation)
         );
         let version = rotation.version.to_string();
-        self.tell_of_secret(id, Reason::NothingToDo, &version, note);
+        self.tell_of_secret(id, Reason::NothingToDo, &version, note, None);
     }
 
     pub(super) fn tell_rotation(&mut self, id: &SecretId) {
@@ -242,13 +246,21 @@ impl Engine {
             "Version {version}: {rolled} consumers rolled, {completed} completed, {failed} not; {nothing} had no stale pod"
         );
         let version = version.to_string();
-        self.tell_of_secret(id, Reason::ConsumersRolled, &version, note);
+        self.tell_of_secret(id, Reason::ConsumersRolled, &version, note, None);
     }
 
-    pub(super) fn tell_of_secret(&mut self, id: &SecretId, reason: Reason, what: &str, note: String) {
+    /// Tells of a Secret, once what the ticket stands for is in the ledger.
+    pub(super) fn tell_of_secret(
+        &mut self,
+        id: &SecretId,
+        reason: Reason,
+        what: &str,
+        note: String,
+        ticket: Option<Ticket>,
+    ) {
         let regarding = self.secret_ref(&id.namespace, &id.name);
         let uid = regarding.uid.map(|uid| uid.to_string()).unwrap_or_default();
-        self.tell_once(EventNote {
+        let note = EventNote {
             name: event_name(&id.name, &[&uid, what, reason.as_str()]),
             regarding,
             related: None,
@@ -256,7 +268,8 @@ impl Engine {
             note,
             at: self.now.server,
             secret: Some(id.name.clone()),
-        });
+        };
+        self.tell_after(ticket, note);
     }
 
     pub(super) fn tell_too_fast(&mut self, id: &WorkloadId) {
@@ -370,7 +383,7 @@ impl Engine {
         if let Some(Problem { of, message }) = problem {
             let note = format!("{of}: {message}. Its consumers are reported only, until that is mended");
             if self.problems_told.insert(event_name(&id.name, &[&note])) {
-                self.tell_of_secret(id, Reason::InvalidAnnotation, &note.clone(), note);
+                self.tell_of_secret(id, Reason::InvalidAnnotation, &note.clone(), note, None);
             }
         }
     }

@@ -221,7 +221,7 @@ mod tests {
     use super::*;
 
     fn ended(outcome: Outcome, at: i64, late: bool) -> Marks {
-        let ended = Some(Ended { outcome, at: Time(at), stale: 0, late });
+        let ended = Some(Ended { late, ..Ended::new(outcome, Time(at)) });
         let attempt = Attempt {
             number: 1,
             versions: Versions::new(),

@@ -439,6 +439,15 @@ impl World {
                         && self.value_at((it.namespace, one.secret, one.key), self.version).is_none()
                 })
                 .then_some("missing"),
+            // Another consumer of the namespace failed with pods that started and never became ready.
+            Decision::Hold(Held::BreakerOpen) => self
+                .owners
+                .iter()
+                .enumerate()
+                .filter(|(other, its)| *other != owner && its.namespace == it.namespace)
+                .filter_map(|(_, its)| self.checks.attempts.get(&its.uid)?.ended.as_ref())
+                .any(|ended| !ended.broke.is_empty() && matches!(ended.outcome, Outcome::Failed(_)))
+                .then_some("breaker_open"),
             Decision::Hold(Held::OperatorPaused) => {
                 (self.namespaces[2].paused.as_deref() == Some("true")).then_some("operator_paused")
             }
