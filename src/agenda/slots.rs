@@ -80,8 +80,7 @@ impl Slots {
         if !self.held.remove(id) {
             return Vec::new();
         }
-        if let Some(count) = self.by_namespace.get_mut(&id.namespace)
-        {
+        if let Some(count) = self.by_namespace.get_mut(&id.namespace) {
             *count -= 1;
             if *count == 0 {
                 self.by_namespace.remove(&id.namespace);

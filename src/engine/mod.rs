@@ -196,9 +196,11 @@ impl Engine {
     /// When an [`Input::Tick`] is due at the latest.
     #[must_use]
     pub fn next_wake(&self) -> Option<Mono> {
-        let intended = self.intended.iter().filter(|_| !self.stopping).filter_map(|id| match &self.tasks.get(id)?.phase {
-            Phase::Intended { at, ticket, .. } if self.book.is_durable(ticket) => Some(*at),
-            _ => None,
+        let intended = self.intended.iter().filter(|_| !self.stopping).filter_map(|id| {
+            match &self.tasks.get(id)?.phase {
+                Phase::Intended { at, ticket, .. } if self.book.is_durable(ticket) => Some(*at),
+                _ => None,
+            }
         });
         let looks = (self.stage == Stage::Ready && !self.stopping).then(|| self.queue.next()).flatten();
         let times = [self.book.next_write(), looks, self.next_keeping()];

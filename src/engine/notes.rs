@@ -313,11 +313,10 @@ impl Engine {
         let Some(record) = self.book.secret(&secret_id) else { return };
         // A Secret that never was there is a workload that waits for its first start, as Kubernetes itself says.
         let is_it = |part: &Part| key.is_none_or(|key| *part == Part::Key(key.clone()));
-        let was_there = record
-            .parts()
-            .filter(is_it)
-            .filter_map(|part| record.history(&part))
-            .any(|history| history.entries().iter().any(|entry| matches!(entry.value, Value::Present(_))));
+        let was_there =
+            record.parts().filter(is_it).filter_map(|part| record.history(&part)).any(|history| {
+                history.entries().iter().any(|entry| matches!(entry.value, Value::Present(_)))
+            });
         if !was_there {
             return;
         }

@@ -51,8 +51,14 @@ impl World {
                 Answer::Done(Ok(()))
             }
         };
-        let tedious = matches!(call, Call::WriteLedger { name, .. } if self.quiet && name == uptake::ledger::HEAD);
-        if !tedious && matches!(call, Call::Stamp { .. } | Call::WriteLedger { .. } | Call::Note(_) | Call::ListPods(_)) {
+        let tedious =
+            matches!(call, Call::WriteLedger { name, .. } if self.quiet && name == uptake::ledger::HEAD);
+        if !tedious
+            && matches!(
+                call,
+                Call::Stamp { .. } | Call::WriteLedger { .. } | Call::Note(_) | Call::ListPods(_)
+            )
+        {
             let result = match &answer {
                 Answer::Workload(Err(fault)) | Answer::Written(Err(fault)) => format!("{fault}"),
                 Answer::Written(Ok(version)) => format!("now {version}"),
@@ -128,7 +134,9 @@ impl World {
 
     fn pods_at(&mut self, namespace: &Name, version: u64) -> Result<Vec<Uid>, Fault> {
         if self.knobs.separate_stores {
-            self.violated("pods are listed at a Secret's version though they lie in another store".to_owned());
+            self.violated(
+                "pods are listed at a Secret's version though they lie in another store".to_owned(),
+            );
         }
         if version < self.compacted {
             self.tally.fault("expired");

@@ -124,7 +124,9 @@ impl World {
                 let one = &mut loaded[usize::from(number)];
                 one.see(page.cover.seen_until.version.0, page.cover.seen_until.time.0);
                 for (secret, record) in &page.secrets {
-                    let Some(name) = (0..3).find(|name| store::secret_name(*name) == *secret) else { continue };
+                    let Some(name) = (0..3).find(|name| store::secret_name(*name) == *secret) else {
+                        continue;
+                    };
                     if record.all.is_some() {
                         one.known.insert((number, name, None));
                     }
@@ -149,7 +151,14 @@ impl World {
             for namespace in 0..2 {
                 // When the last event before the gap happened isn't kept: long enough before is good enough.
                 let after_at = self.writes_at(after).unwrap_or(now) - wide;
-                self.checks.blind.push(Blind { namespace, after, after_at: after_at - margin, by: version, by_at: now, known: None });
+                self.checks.blind.push(Blind {
+                    namespace,
+                    after,
+                    after_at: after_at - margin,
+                    by: version,
+                    by_at: now,
+                    known: None,
+                });
             }
         } else if self.checks.complete.is_none() {
             self.checks.complete = Some((version, self.now));
@@ -204,7 +213,9 @@ impl World {
             {
                 self.violated(format!("attempt of {}: {wrong}: {before:?} became {attempt:?}", marks.name));
             }
-            let was_open = before.as_ref().is_none_or(|before| before.number != attempt.number || before.ended.is_none());
+            let was_open = before
+                .as_ref()
+                .is_none_or(|before| before.number != attempt.number || before.ended.is_none());
             if let Some(ended) = &attempt.ended
                 && (was_open || before.is_some_and(|before| before.ended != attempt.ended))
             {
@@ -224,7 +235,12 @@ impl World {
         let Some(namespace) = note.regarding.namespace.as_deref().and_then(number) else { return };
         let early = !self.checks.changed_namespaces.contains(&namespace) && !self.knobs.first_sight_rolls;
         if early && note.reason != Reason::InvalidAnnotation {
-            self.violated(format!("Event {} in {} before anything changed there: {}", note.reason, store::namespace(namespace), note.note));
+            self.violated(format!(
+                "Event {} in {} before anything changed there: {}",
+                note.reason,
+                store::namespace(namespace),
+                note.note
+            ));
         }
     }
 
@@ -238,15 +254,19 @@ impl World {
         }
         // A request that timed out and arrives late isn't what the operator wants now, and it can't know.
         let Some((evidence, delivered)) = decided else { return };
-        let versions: uptake::ledger::Versions =
-            Stamp::parse(stamp).map(|stamp| stamp.iter().map(|(name, version)| (name.clone(), version)).collect()).unwrap_or_default();
+        let versions: uptake::ledger::Versions = Stamp::parse(stamp)
+            .map(|stamp| stamp.iter().map(|(name, version)| (name.clone(), version)).collect())
+            .unwrap_or_default();
         let intended = self.checks.attempts.get(&uid).is_some_and(|attempt| attempt.versions == versions);
         if !intended && !self.checks.ledger_was_deleted {
             self.violated(format!("{id} is stamped {stamp} and the ledger has no such intent"));
         }
         let facts = it.facts().rollout;
         let moves = self.now - it.moved < 50_000;
-        if moves && facts.observed_generation >= facts.generation && matches!(state(&facts), State::Running(_)) {
+        if moves
+            && facts.observed_generation >= facts.generation
+            && matches!(state(&facts), State::Running(_))
+        {
             self.violated(format!("{id} is stamped while a rollout of it makes progress"));
         }
         let Some(evidence) = evidence else {
@@ -285,7 +305,16 @@ impl World {
         }
         let held = self.operator.engine().map(|engine| engine.gauges().held).unwrap_or_default();
         for (word, _) in held {
-            if ["settling", "rollout_running", "no_free_slot", "backoff", "inventory_unknown", "ledger_unwritable"].contains(&word) {
+            if [
+                "settling",
+                "rollout_running",
+                "no_free_slot",
+                "backoff",
+                "inventory_unknown",
+                "ledger_unwritable",
+            ]
+            .contains(&word)
+            {
                 self.violated(format!("at the end something is still held: {word}"));
             }
         }
@@ -301,7 +330,9 @@ impl World {
             && attempt.stamped.is_some()
             && !it.template.uses.is_empty()
         {
-            self.violated(format!("{id}: a rollout has no outcome at the end: {attempt:?}; decided: {decision:?}"));
+            self.violated(format!(
+                "{id}: a rollout has no outcome at the end: {attempt:?}; decided: {decision:?}"
+            ));
         }
         let stale: Vec<usize> = (0..self.pods.len())
             .filter(|pod| {
@@ -314,7 +345,9 @@ impl World {
                         .iter()
                         .filter(|one| pod.template.uses.contains(one))
                         // Its owner wants nobody to be rolled for it.
-                        .filter(|one| self.remembered.get(&(it.namespace, one.secret)).is_none_or(|s| s.mode != 3))
+                        .filter(|one| {
+                            self.remembered.get(&(it.namespace, one.secret)).is_none_or(|s| s.mode != 3)
+                        })
                         .copied()
                         .collect(),
                     ..(*it.template).clone()
@@ -346,11 +379,19 @@ impl World {
     }
 
     /// The recorded reason why stale pods are left alone, if its cause is true.
-    fn reason(&self, owner: usize, it: &Owner, decision: Option<&Decision>, attempt: Option<&Attempt>) -> Option<&'static str> {
+    fn reason(
+        &self,
+        owner: usize,
+        it: &Owner,
+        decision: Option<&Decision>,
+        attempt: Option<&Attempt>,
+    ) -> Option<&'static str> {
         let live = || self.pods.iter().filter(|pod| pod.owner == owner && pod.is_live());
         let secret_modes = |mode: &[u8]| {
             it.template.uses.iter().any(|one| {
-                self.remembered.get(&(it.namespace, one.secret)).is_some_and(|secret| mode.contains(&secret.mode))
+                self.remembered
+                    .get(&(it.namespace, one.secret))
+                    .is_some_and(|secret| mode.contains(&secret.mode))
             })
         };
         let namespace_mode = self.namespaces[usize::from(it.namespace)].rollout.as_deref();
@@ -365,9 +406,11 @@ impl World {
                     .then_some("opted_out")
             }
             Decision::Skip(Skipped::BeingDeleted) => it.deleting.then_some("being_deleted"),
-            Decision::Report(ReportOnly::FirstSight) => {
-                self.checks.made(it.namespace).is_some_and(|made| live().any(|pod| pod.born < made)).then_some("first_sight_report")
-            }
+            Decision::Report(ReportOnly::FirstSight) => self
+                .checks
+                .made(it.namespace)
+                .is_some_and(|made| live().any(|pod| pod.born < made))
+                .then_some("first_sight_report"),
             // The operator knows what it did, though somebody took its ledger away.
             Decision::Report(ReportOnly::Attempted) if attempt.is_none() => {
                 self.checks.ledger_was_deleted.then_some("attempted")
@@ -376,7 +419,9 @@ impl World {
                 let outcome = &attempt?.ended.as_ref()?.outcome;
                 let cause = match outcome {
                     Outcome::Blocked(_) => true,
-                    Outcome::Failed(Failure::Reverted(_)) => it.git_always || self.checks.reverted.contains(&it.uid),
+                    Outcome::Failed(Failure::Reverted(_)) => {
+                        it.git_always || self.checks.reverted.contains(&it.uid)
+                    }
                     Outcome::Failed(_) => true,
                     _ => false,
                 };
@@ -389,7 +434,10 @@ impl World {
                 .template
                 .uses
                 .iter()
-                .any(|one| !one.optional && self.value_at((it.namespace, one.secret, one.key), self.version).is_none())
+                .any(|one| {
+                    !one.optional
+                        && self.value_at((it.namespace, one.secret, one.key), self.version).is_none()
+                })
                 .then_some("missing"),
             Decision::Hold(Held::OperatorPaused) => {
                 (self.namespaces[2].paused.as_deref() == Some("true")).then_some("operator_paused")

@@ -49,8 +49,9 @@ impl World {
 
     /// A paused Deployment is scaled, but not rolled.
     fn scale_paused(&mut self, owner: usize, desired: u32) {
-        let largest =
-            (0..self.sets.len()).filter(|set| self.sets[*set].owner == owner).max_by_key(|set| self.sets[*set].want);
+        let largest = (0..self.sets.len())
+            .filter(|set| self.sets[*set].owner == owner)
+            .max_by_key(|set| self.sets[*set].want);
         let sum: u32 = self.sets.iter().filter(|set| set.owner == owner).map(|set| set.want).sum();
         if let Some(largest) = largest {
             let others = sum - self.sets[largest].want;
@@ -72,7 +73,8 @@ impl World {
         let total: u32 = all.iter().map(|set| self.sets[*set].want).sum();
         let least = desired.saturating_sub(unavailable);
         let ready = |world: &Self, set: usize| {
-            let count = world.pods.iter().filter(|pod| pod.set == Some(set) && pod.is_live() && pod.ready).count();
+            let count =
+                world.pods.iter().filter(|pod| pod.set == Some(set) && pod.is_live() && pod.ready).count();
             u32::try_from(count).unwrap_or(0)
         };
         let new_unready = self.sets[newest].want.saturating_sub(ready(self, newest));
@@ -94,8 +96,9 @@ impl World {
 
     /// A ReplicaSet makes and deletes pods of its own template.
     fn control_set(&mut self, owner: usize, set: usize) {
-        let mut live: Vec<usize> =
-            (0..self.pods.len()).filter(|pod| self.pods[*pod].set == Some(set) && self.pods[*pod].is_live()).collect();
+        let mut live: Vec<usize> = (0..self.pods.len())
+            .filter(|pod| self.pods[*pod].set == Some(set) && self.pods[*pod].is_live())
+            .collect();
         let want = self.sets[set].want as usize;
         let there = live.len() + self.sets[set].pending as usize;
         if there < want {
@@ -144,7 +147,10 @@ impl World {
             (ordinal..desired).all(|above| {
                 above == ordinal
                     || world.pods.iter().any(|pod| {
-                        pod.owner == owner && pod.gone.is_none() && pod.ordinal == above && *pod.template == *update
+                        pod.owner == owner
+                            && pod.gone.is_none()
+                            && pod.ordinal == above
+                            && *pod.template == *update
                     })
             })
         };
@@ -178,7 +184,8 @@ impl World {
             .filter(|pod| self.pods[*pod].ordinal >= partition && self.pods[*pod].ordinal < desired)
             .filter(|pod| *self.pods[*pod].template != *update)
             .max_by_key(|pod| (!self.pods[*pod].ready, self.pods[*pod].ordinal));
-        let busy = pods.iter().any(|pod| self.pods[*pod].deleting || !self.pods[*pod].ready && Some(*pod) != old);
+        let busy =
+            pods.iter().any(|pod| self.pods[*pod].deleting || !self.pods[*pod].ready && Some(*pod) != old);
         if let Some(old) = old {
             if !busy {
                 self.delete_pod(old);
@@ -201,7 +208,8 @@ impl World {
         new.available = new.ready;
         new.strategy = it.strategy;
         new.revisions_equal = it.sort != Sort::StatefulSet || *it.current == *it.template;
-        let moved = (new.updated, new.ready, new.replicas) != (it.rollout.updated, it.rollout.ready, it.rollout.replicas);
+        let moved = (new.updated, new.ready, new.replicas)
+            != (it.rollout.updated, it.rollout.ready, it.rollout.replicas);
         let complete = new.updated >= new.desired && new.replicas == new.updated && new.ready >= new.desired;
         let (deadline, paused) = (it.deadline, it.paused);
         let mut progressed = it.progressed;

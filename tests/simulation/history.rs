@@ -50,42 +50,141 @@ pub enum CrashPoint {
 /// What happens. Numbers choose an object among those that there are then.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Action {
-    SetKey { secret: u64, key: u8, silent: bool },
+    SetKey {
+        secret: u64,
+        key: u8,
+        silent: bool,
+    },
     /// The value that stood before.
-    SetBack { secret: u64, key: u8, silent: bool },
-    Label { secret: u64, moves_time: bool },
-    DeleteSecret { secret: u64 },
-    CreateSecret { secret: u64, same: bool },
-    Recreate { secret: u64, same: bool },
-    RemoveKey { secret: u64, key: u8 },
-    SecretMode { secret: u64, mode: u8 },
-    NewWorkload { draw: u64 },
-    EditReferences { workload: u64, draw: u64 },
-    Image { workload: u64, bad: bool },
-    NeverReady { workload: u64, on: bool },
-    Scale { workload: u64, to: u32 },
-    Restart { workload: u64 },
-    Undo { workload: u64 },
-    Pause { workload: u64, on: bool },
-    DeleteWorkload { workload: u64, slow: bool },
-    RecreateWorkload { workload: u64 },
-    Evict { pod: u64 },
-    DeletePod { pod: u64 },
-    Mode { workload: u64, mode: u8 },
-    NamespaceMode { namespace: u8, mode: u8 },
-    OperatorPause { on: bool },
-    ForeignStamp { workload: u64, draw: u64 },
-    GitOps { workload: u64 },
-    GitOpsAlways { workload: u64, on: bool },
-    Deny { workload: u64, on: bool },
-    Strip { workload: u64, on: bool },
-    Quota { workload: u64, on: bool },
-    Crash { point: CrashPoint, down: Ms },
-    Break { stream: usize, relist: bool, pause: Ms },
-    Outage { stream: usize, pause: Ms },
-    LedgerOutage { pause: Ms },
+    SetBack {
+        secret: u64,
+        key: u8,
+        silent: bool,
+    },
+    /// It changes many times in a short while.
+    Storm {
+        secret: u64,
+        key: u8,
+    },
+    Label {
+        secret: u64,
+        moves_time: bool,
+    },
+    DeleteSecret {
+        secret: u64,
+    },
+    CreateSecret {
+        secret: u64,
+        same: bool,
+    },
+    Recreate {
+        secret: u64,
+        same: bool,
+    },
+    RemoveKey {
+        secret: u64,
+        key: u8,
+    },
+    SecretMode {
+        secret: u64,
+        mode: u8,
+    },
+    NewWorkload {
+        draw: u64,
+    },
+    EditReferences {
+        workload: u64,
+        draw: u64,
+    },
+    Image {
+        workload: u64,
+        bad: bool,
+    },
+    NeverReady {
+        workload: u64,
+        on: bool,
+    },
+    Scale {
+        workload: u64,
+        to: u32,
+    },
+    Restart {
+        workload: u64,
+    },
+    Undo {
+        workload: u64,
+    },
+    Pause {
+        workload: u64,
+        on: bool,
+    },
+    DeleteWorkload {
+        workload: u64,
+        slow: bool,
+    },
+    RecreateWorkload {
+        workload: u64,
+    },
+    Evict {
+        pod: u64,
+    },
+    DeletePod {
+        pod: u64,
+    },
+    Mode {
+        workload: u64,
+        mode: u8,
+    },
+    NamespaceMode {
+        namespace: u8,
+        mode: u8,
+    },
+    OperatorPause {
+        on: bool,
+    },
+    ForeignStamp {
+        workload: u64,
+        draw: u64,
+    },
+    GitOps {
+        workload: u64,
+    },
+    GitOpsAlways {
+        workload: u64,
+        on: bool,
+    },
+    Deny {
+        workload: u64,
+        on: bool,
+    },
+    Strip {
+        workload: u64,
+        on: bool,
+    },
+    Quota {
+        workload: u64,
+        on: bool,
+    },
+    Crash {
+        point: CrashPoint,
+        down: Ms,
+    },
+    Break {
+        stream: usize,
+        relist: bool,
+        pause: Ms,
+    },
+    Outage {
+        stream: usize,
+        pause: Ms,
+    },
+    LedgerOutage {
+        pause: Ms,
+    },
     LedgerOverwritten,
-    LedgerDeleted { draw: u64 },
+    LedgerDeleted {
+        draw: u64,
+    },
     Compact,
 }
 
@@ -110,7 +209,7 @@ pub fn script(seed: u64) -> Script {
     let mut rng = Rng::new(seed);
     let knobs = knobs(&mut rng);
     let until = rng.between(120_000, 900_000);
-    let count = rng.between(14, 34);
+    let count = rng.between(15, 36);
     let mut lines = Vec::new();
     let mut at = rng.between(500, 20_000);
     for _ in 0..count {
@@ -157,18 +256,20 @@ fn action(rng: &mut Rng) -> Action {
     let silent = rng.permille(250);
     let on = rng.permille(600);
     match rng.below(1000) {
-        0..=239 => Action::SetKey { secret, key, silent },
-        240..=279 => Action::SetBack { secret, key, silent },
-        280..=304 => Action::Label { secret, moves_time: on },
-        305..=319 => Action::DeleteSecret { secret },
-        320..=344 => Action::CreateSecret { secret, same: on },
-        345..=364 => Action::Recreate { secret, same: on },
-        365..=384 => Action::RemoveKey { secret, key },
-        385..=394 => Action::SecretMode { secret, mode: rng.pick(&[0, 0, 1, 2, 3, 4]) },
-        395..=419 => Action::NewWorkload { draw },
-        420..=439 => Action::EditReferences { workload, draw },
-        440..=464 => Action::Image { workload, bad: rng.permille(400) },
-        465..=476 => Action::NeverReady { workload, on },
+        0..=229 => Action::SetKey { secret, key, silent },
+        230..=264 => Action::SetBack { secret, key, silent },
+        265..=284 => Action::Label { secret, moves_time: on },
+        285..=299 => Action::DeleteSecret { secret },
+        300..=324 => Action::CreateSecret { secret, same: on },
+        325..=344 => Action::Recreate { secret, same: on },
+        345..=364 => Action::RemoveKey { secret, key },
+        365..=374 => Action::SecretMode { secret, mode: rng.pick(&[0, 0, 1, 2, 3, 4]) },
+        375..=394 => Action::NewWorkload { draw },
+        395..=414 => Action::EditReferences { workload, draw },
+        415..=434 => Action::Image { workload, bad: rng.permille(400) },
+        435..=446 => Action::NeverReady { workload, on },
+        447..=450 => Action::Storm { secret, key },
+        451..=476 => Action::Crash { point: crash_point(rng), down: down(rng) },
         477..=501 => Action::Scale { workload, to: rng.pick(&[0, 1, 2, 3]) },
         502..=531 => Action::Restart { workload },
         532..=556 => Action::Undo { workload },
@@ -178,9 +279,7 @@ fn action(rng: &mut Rng) -> Action {
         597..=616 => Action::Evict { pod: draw },
         617..=641 => Action::DeletePod { pod: draw },
         642..=661 => Action::Mode { workload, mode: rng.pick(&[0, 0, 1, 2, 3, 4]) },
-        662..=669 => {
-            Action::NamespaceMode { namespace: rng.pick(&[0, 1]), mode: rng.pick(&[0, 0, 1, 2, 3]) }
-        }
+        662..=669 => Action::NamespaceMode { namespace: rng.pick(&[0, 1]), mode: rng.pick(&[0, 0, 1, 2, 3]) },
         670..=681 => Action::OperatorPause { on: rng.permille(400) },
         682..=696 => Action::ForeignStamp { workload, draw },
         697..=711 => Action::GitOps { workload },
@@ -194,9 +293,7 @@ fn action(rng: &mut Rng) -> Action {
             relist: rng.permille(600),
             pause: rng.between(0, 8_000),
         },
-        949..=963 => {
-            Action::Outage { stream: rng.pick(&[0, 1, 2, 3, 4]), pause: rng.between(1_000, 60_000) }
-        }
+        949..=963 => Action::Outage { stream: rng.pick(&[0, 1, 2, 3, 4]), pause: rng.between(1_000, 60_000) },
         964..=975 => Action::LedgerOutage { pause: rng.between(500, 60_000) },
         976..=982 => Action::LedgerOverwritten,
         983..=987 => Action::LedgerDeleted { draw },

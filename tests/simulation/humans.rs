@@ -50,6 +50,13 @@ impl World {
                     }
                 }
             }
+            Action::Storm { secret, key } => {
+                if let Some(place) = self.secret(secret) {
+                    for nth in 0..10 {
+                        self.after(nth * 700, Event::Set { place, key });
+                    }
+                }
+            }
             Action::Label { secret, moves_time } => {
                 if let Some(place) = self.secret(secret) {
                     self.tell(|_| format!("a label of Secret {} is edited", secret_id(place)));
@@ -66,8 +73,12 @@ impl World {
                 }
             }
             Action::CreateSecret { secret, same } => {
-                let gone: Vec<SecretKey> =
-                    self.remembered.keys().filter(|place| !self.secrets.contains_key(place)).copied().collect();
+                let gone: Vec<SecretKey> = self
+                    .remembered
+                    .keys()
+                    .filter(|place| !self.secrets.contains_key(place))
+                    .copied()
+                    .collect();
                 if !gone.is_empty() {
                     let place = gone[usize::try_from(secret).unwrap_or(0) % gone.len()];
                     let before = self.remembered.get(&place).cloned();
@@ -83,7 +94,9 @@ impl World {
             }
             Action::RemoveKey { secret, key } => {
                 if let Some(place) = self.secret(secret) {
-                    self.tell(|_| format!("key {} is removed from Secret {}", store::key_name(key), secret_id(place)));
+                    self.tell(|_| {
+                        format!("key {} is removed from Secret {}", store::key_name(key), secret_id(place))
+                    });
                     self.write_secret(place, |data, _| {
                         data.remove(&key);
                     });
@@ -91,7 +104,9 @@ impl World {
             }
             Action::SecretMode { secret, mode } => {
                 if let Some(place) = self.secret(secret) {
-                    self.tell(|_| format!("Secret {} says uptake.dev/rollout: {:?}", secret_id(place), mode_text(mode)));
+                    self.tell(|_| {
+                        format!("Secret {} says uptake.dev/rollout: {:?}", secret_id(place), mode_text(mode))
+                    });
                     if let Some(secret) = self.secrets.get_mut(&place) {
                         secret.mode = mode;
                     }
@@ -106,7 +121,13 @@ impl World {
                 self.touch_namespace(2);
             }
             Action::NamespaceMode { namespace, mode } => {
-                self.tell(|_| format!("namespace {} says uptake.dev/rollout: {:?}", store::namespace(namespace), mode_text(mode)));
+                self.tell(|_| {
+                    format!(
+                        "namespace {} says uptake.dev/rollout: {:?}",
+                        store::namespace(namespace),
+                        mode_text(mode)
+                    )
+                });
                 self.namespaces[usize::from(namespace)].rollout = mode_text(mode);
                 self.touch_namespace(usize::from(namespace));
             }
@@ -122,7 +143,9 @@ impl World {
             }
             Action::Crash { point, down } => self.plan_crash(point, down),
             Action::Break { stream, relist, pause } => {
-                self.tell(|_| format!("watch {stream} breaks{}", if relist { " and must list anew" } else { "" }));
+                self.tell(|_| {
+                    format!("watch {stream} breaks{}", if relist { " and must list anew" } else { "" })
+                });
                 self.break_stream(stream, relist, pause);
             }
             Action::Outage { stream, pause } => {
@@ -186,8 +209,9 @@ impl World {
         else {
             return;
         };
-        let there: Vec<usize> =
-            (0..self.owners.len()).filter(|at| !self.owners[*at].gone && !self.owners[*at].deleting).collect();
+        let there: Vec<usize> = (0..self.owners.len())
+            .filter(|at| !self.owners[*at].gone && !self.owners[*at].deleting)
+            .collect();
         if there.is_empty() {
             return;
         }
@@ -293,6 +317,12 @@ impl World {
 
     fn new_value(&mut self) -> u32 {
         u32::try_from(self.rng.below(1 << 30)).unwrap_or(0)
+    }
+
+    /// One change of a storm.
+    pub fn set_anew(&mut self, place: SecretKey, key: u8) {
+        let value = self.new_value();
+        self.set_key(place, key, value, false);
     }
 
     fn set_key(&mut self, place: SecretKey, key: u8, value: u32, silent: bool) {
@@ -413,7 +443,9 @@ impl World {
             paused: false,
             strategy,
             unavailable: rng.pick(&[0, 1]),
-            deadline: (sort == Sort::Deployment).then(|| rng.pick(&[Some(60_000), Some(600_000), None])).flatten(),
+            deadline: (sort == Sort::Deployment)
+                .then(|| rng.pick(&[Some(60_000), Some(600_000), None]))
+                .flatten(),
             generation: 1,
             rollout: RolloutFacts::default(),
             shown: RolloutFacts::default(),
@@ -434,7 +466,11 @@ impl World {
         self.tell(|_| {
             format!(
                 "{} is created: replicas {}, {:?}, mode {}, uses {:?}",
-                owner.id(), owner.desired, owner.strategy, owner.mode, owner.template.uses
+                owner.id(),
+                owner.desired,
+                owner.strategy,
+                owner.mode,
+                owner.template.uses
             )
         });
         self.owners.push(owner);

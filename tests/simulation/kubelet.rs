@@ -35,7 +35,14 @@ impl World {
         self.bear(owner, set, ordinal, &template, created);
     }
 
-    fn bear(&mut self, owner: usize, set: Option<usize>, ordinal: u32, template: &Rc<Template>, created: i64) {
+    fn bear(
+        &mut self,
+        owner: usize,
+        set: Option<usize>,
+        ordinal: u32,
+        template: &Rc<Template>,
+        created: i64,
+    ) {
         let born = self.bump_pods();
         let born = if self.knobs.separate_stores { self.version.max(born) } else { born };
         let uid = self.new_uid();
@@ -49,7 +56,12 @@ impl World {
             format!("{above}-p{}", self.serial())
         };
         let pod = self.pods.len();
-        self.tell(|_| format!("pod {name} is born at {born}{}", template.stamp.as_deref().map(|stamp| format!(" with stamp {stamp}")).unwrap_or_default()));
+        self.tell(|_| {
+            format!(
+                "pod {name} is born at {born}{}",
+                template.stamp.as_deref().map(|stamp| format!(" with stamp {stamp}")).unwrap_or_default()
+            )
+        });
         self.pods.push(Pod {
             uid,
             name: Name::from(name),
@@ -66,7 +78,11 @@ impl World {
             gone: None,
             trouble: None,
         });
-        let delay = if self.rng.permille(100) { self.rng.between(2_000, 30_000) } else { self.rng.between(100, 1_500) };
+        let delay = if self.rng.permille(100) {
+            self.rng.between(2_000, 30_000)
+        } else {
+            self.rng.between(100, 1_500)
+        };
         self.after(delay, Event::Container { pod, which: 0 });
         self.wake(owner);
     }

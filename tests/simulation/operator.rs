@@ -86,7 +86,8 @@ impl World {
     pub fn give(&mut self, input: Input) {
         let Some(mut engine) = self.operator.engine.take() else { return };
         let mono = u64::try_from(self.now - self.operator.started).unwrap_or(0);
-        let now = Now { server: Time(self.now + self.operator.skew), mono: Mono(Duration::from_millis(mono)) };
+        let now =
+            Now { server: Time(self.now + self.operator.skew), mono: Mono(Duration::from_millis(mono)) };
         let output = engine.step(now, input);
         self.operator.engine = Some(engine);
         self.take(output);
@@ -152,7 +153,8 @@ impl World {
         if operator.life != life || operator.tick != number || !operator.is_up() {
             return;
         }
-        operator.spins = if operator.spins.0 == self.now { (self.now, operator.spins.1 + 1) } else { (self.now, 0) };
+        operator.spins =
+            if operator.spins.0 == self.now { (self.now, operator.spins.1 + 1) } else { (self.now, 0) };
         if operator.spins.1 > 50 {
             self.violated("the engine asks to be woken again and again, and does nothing".to_owned());
             self.operator.engine = None;
@@ -185,8 +187,10 @@ impl World {
         if self.quiet || !self.rng.permille(self.knobs.faults) {
             return self.perform(life, id, call, false);
         }
-        let is_write =
-            matches!(call, Call::WriteLedger { .. } | Call::Stamp { .. } | Call::Note(_) | Call::DeleteLedger { .. });
+        let is_write = matches!(
+            call,
+            Call::WriteLedger { .. } | Call::Stamp { .. } | Call::Note(_) | Call::DeleteLedger { .. }
+        );
         let fault = Fault::Unknown("timed out".to_owned());
         match self.rng.below(4) {
             0 => {

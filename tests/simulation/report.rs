@@ -54,7 +54,7 @@ const REQUIRED: [&str; 44] = [
     "fault stripped",
     "excuse blind_birth",
     "excuse clock_tie",
-    "excuse forgotten_value",
+    "excuse first_look",
     "excuse first_sight",
     "stale attempted",
     "stale undecided",
@@ -120,7 +120,9 @@ impl Tally {
             .filter(|(_, count)| *count < ENOUGH)
             .map(|(what, count)| format!("{what}: {count}"))
             .collect();
-        for (what, sum, least) in [("API calls", self.calls, 50), ("changes", self.changes, 5), ("crashes", self.crashes, 2)] {
+        for (what, sum, least) in
+            [("API calls", self.calls, 50), ("changes", self.changes, 5), ("crashes", self.crashes, 2)]
+        {
             if sum < least * histories {
                 few.push(format!("{what}: {sum} in {histories} histories, fewer than {least} each"));
             }

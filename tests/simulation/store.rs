@@ -59,11 +59,14 @@ pub struct Datum {
 impl Secret {
     /// One number for all of its data.
     pub fn all(&self) -> u64 {
-        self.data.iter().fold(7, |sum, (key, datum)| mix(sum ^ mix(u64::from(*key) + 1) ^ u64::from(datum.value)))
+        self.data
+            .iter()
+            .fold(7, |sum, (key, datum)| mix(sum ^ mix(u64::from(*key) + 1) ^ u64::from(datum.value)))
     }
 
     pub fn facts(&self, place: SecretKey) -> SecretFacts {
-        let digest = |what: u64| Digest(u128::from(mix(what ^ u64::from(place.1))) << 64 | u128::from(mix(what + 1)));
+        let digest =
+            |what: u64| Digest(u128::from(mix(what ^ u64::from(place.1))) << 64 | u128::from(mix(what + 1)));
         SecretFacts {
             id: secret_id(place),
             uid: self.uid,
@@ -121,7 +124,9 @@ impl Template {
         for one in self.uses.iter() {
             let key = one.key.map_or(9, u64::from);
             let container = one.container.map_or(9, u64::from);
-            sum = mix(sum ^ (u64::from(one.secret) << 24 | key << 16 | container << 8 | u64::from(one.optional)));
+            sum =
+                mix(sum
+                    ^ (u64::from(one.secret) << 24 | key << 16 | container << 8 | u64::from(one.optional)));
         }
         TemplateHash(sum)
     }
@@ -241,7 +246,11 @@ impl Owner {
             template: self.template.hash(),
             stamp: self.template.stamp.as_deref().map(Box::from),
             service_account: Name::from("default"),
-            rollout: RolloutFacts { generation: self.generation, paused: self.paused, ..self.rollout.clone() },
+            rollout: RolloutFacts {
+                generation: self.generation,
+                paused: self.paused,
+                ..self.rollout.clone()
+            },
             last_writer: self.writer.clone(),
         }
     }

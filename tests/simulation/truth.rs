@@ -78,7 +78,8 @@ impl World {
         }
         template.uses.iter().any(|one| {
             let stood = self.stood.get(&self.place(pod, one));
-            let between = stood.into_iter().flatten().filter(|stood| stood.version > from && stood.version <= to);
+            let between =
+                stood.into_iter().flatten().filter(|stood| stood.version > from && stood.version <= to);
             between.into_iter().any(|stood| stood.value != self.held(pod, one))
         })
     }
@@ -106,9 +107,11 @@ impl World {
                     || (*at >= blind.after_at - margin && *at <= blind.by_at + margin)
             })
         };
-        let blind = self.checks.blind.iter().any(|blind| {
-            blind.namespace == place.0 && self.is_blind(pod, blind) && written(blind)
-        });
+        let blind = self
+            .checks
+            .blind
+            .iter()
+            .any(|blind| blind.namespace == place.0 && self.is_blind(pod, blind) && written(blind));
         if blind {
             return Some(Excuse::Blind);
         }
@@ -138,7 +141,10 @@ impl World {
         let by_clock = self.knobs.separate_stores || self.compacted > 0;
         let late = if self.knobs.late > 0 { 9_000 } else { 500 };
         let stood = self.stood.get(&place).map(Vec::as_slice).unwrap_or_default();
-        by_clock && stood.iter().any(|stood| pod.created >= stood.at - 3_500 && pod.created <= stood.at + 3_500 + late)
+        by_clock
+            && stood
+                .iter()
+                .any(|stood| pod.created >= stood.at - 3_500 && pod.created <= stood.at + 3_500 + late)
     }
 
     /// Whether a pod was born in a blind interval, as far as its version or its clock tells.
@@ -151,9 +157,10 @@ impl World {
     /// Why nobody could know that a stale pod is stale.
     pub fn unknowable(&self, pod: &Pod, template: &Template) -> Option<&'static str> {
         let version = self.version;
-        let stale = template.uses.iter().filter(|one| {
-            self.held(pod, one) != self.value_at(self.place(pod, one), version)
-        });
+        let stale = template
+            .uses
+            .iter()
+            .filter(|one| self.held(pod, one) != self.value_at(self.place(pod, one), version));
         let mut why = None;
         for one in stale {
             why = Some(self.unknowable_of(pod, self.place(pod, one))?);
@@ -171,17 +178,25 @@ impl World {
             return Some("first_sight");
         }
         // What was gone at the first look had a value before, which nobody knows.
-        if self.checks.made(place.0).is_some_and(|made| pod.born < made && self.value_at(place, made).is_none()) {
+        if self
+            .checks
+            .made(place.0)
+            .is_some_and(|made| pod.born < made && self.value_at(place, made).is_none())
+        {
             return Some("first_sight_absent");
         }
         // It changed and changed back, within what a late watch and the clocks can tell.
-        let back = stood.iter().any(|stood| stood.version < last && stood.value == self.value_at(place, self.version));
+        let back = stood
+            .iter()
+            .any(|stood| stood.version < last && stood.value == self.value_at(place, self.version));
         if back && self.knobs.late > 0 && self.is_tie(pod, place) {
             return Some("clock_tie");
         }
-        let blind = self.checks.blind.iter().filter(|blind| {
-            blind.namespace == place.0 && last <= blind.by && pod.born < last
-        });
+        let blind = self
+            .checks
+            .blind
+            .iter()
+            .filter(|blind| blind.namespace == place.0 && last <= blind.by && pod.born < last);
         for blind in blind {
             // A place of which nobody kept a history, first looked at now: its own word is all there is.
             if blind.known.as_ref().is_some_and(|known| !known.contains(&place)) {
@@ -189,7 +204,10 @@ impl World {
             }
             // It changed and changed back, and its time doesn't tell.
             let back = self.value_at(place, blind.after) == self.value_at(place, blind.by);
-            let moved = stood.last().and_then(|stood| stood.written).is_some_and(|at| at > blind.after_at + self.margin());
+            let moved = stood
+                .last()
+                .and_then(|stood| stood.written)
+                .is_some_and(|at| at > blind.after_at + self.margin());
             if back && !moved && pod.born > blind.after {
                 return Some("masked");
             }

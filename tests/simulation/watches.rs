@@ -63,7 +63,11 @@ impl World {
     /// The operator begins to watch.
     pub fn start_streams(&mut self) {
         for stream in 0..STREAMS {
-            let next = Stream { turn: self.streams[stream].turn + 1, out: self.streams[stream].out, ..Stream::default() };
+            let next = Stream {
+                turn: self.streams[stream].turn + 1,
+                out: self.streams[stream].out,
+                ..Stream::default()
+            };
             self.streams[stream] = next;
             self.list_later(stream, 5, 400);
             let life = self.operator.life;

@@ -49,6 +49,7 @@ pub enum Event {
     Ready(usize),
     PodGone(usize),
     Git(usize),
+    Set { place: SecretKey, key: u8 },
     OwnerGone(usize),
     LedgerBack,
 }
@@ -234,7 +235,11 @@ impl World {
         )];
         for key in 0..store::KEYS {
             let datum = secret.and_then(|secret| secret.data.get(&key));
-            all.push((Some(key), datum.map(|datum| u64::from(datum.value)), datum.map(|datum| datum.written)));
+            all.push((
+                Some(key),
+                datum.map(|datum| u64::from(datum.value)),
+                datum.map(|datum| datum.written),
+            ));
         }
         self.writes.entry((of, name)).or_default().push((version, now));
         for (key, value, written) in all {
@@ -262,7 +267,11 @@ impl World {
     pub fn wake(&mut self, owner: usize) {
         if !self.owners[owner].awake {
             self.owners[owner].awake = true;
-            let delay = if self.rng.permille(30) { self.rng.between(1_000, 8_000) } else { self.rng.between(20, 400) };
+            let delay = if self.rng.permille(30) {
+                self.rng.between(1_000, 8_000)
+            } else {
+                self.rng.between(20, 400)
+            };
             self.after(delay, Event::Control(owner));
         }
     }

@@ -65,7 +65,11 @@ fn without_a_list_the_clock_decides_and_a_tie_is_stale() {
     assert_eq!(separate.holds(&born(1002), &changed, true, None), Holds::Other);
     assert_eq!(separate.holds(&born(1003), &changed, true, None), Holds::Current);
     let back = history(&[beginning(A), seen(B, 10, 1000), seen(A, 20, 1020)]);
-    assert_eq!(separate.holds(&born(1000), &back, true, None), Holds::Other, "it may hold what stood shortly");
+    assert_eq!(
+        separate.holds(&born(1000), &back, true, None),
+        Holds::Other,
+        "it may hold what stood shortly"
+    );
     assert_eq!(separate.holds(&born(997), &back, true, None), Holds::Current);
 }
 
@@ -152,7 +156,11 @@ fn what_is_older_than_all_that_is_known_is_stale_or_first_sight() {
     assert_eq!(births.holds(&born(900), &removed, false, None), Holds::Other, "it may hold what was removed");
     let ahead = Entry { value: A, since: Since::FirstSight { written: Some(time(5020)), by: at(10, 5000) } };
     assert_eq!(holds(born(5010), &history(&[ahead]), &none), Holds::Ask(Version(10)));
-    assert_eq!(holds(born(5010), &history(&[ahead]), &exact(10, &[8])), Holds::Current, "born after the look");
+    assert_eq!(
+        holds(born(5010), &history(&[ahead]), &exact(10, &[8])),
+        Holds::Current,
+        "born after the look"
+    );
     assert_eq!(holds(born(5010), &history(&[ahead]), &exact(10, &[7])), Holds::FirstSight);
     let trimmed = history(&[seen(A, 10, 1000), seen(B, 20, 2000), seen(A, 30, 3000)]);
     assert_eq!(holds(born(100), &trimmed, &none), Holds::Other);
