@@ -1,9 +1,9 @@
 # What a developer of Uptake runs. Each target is a line of help in `make help`.
 
+.DEFAULT_GOAL := help
 .PHONY: help demo test lint cluster need-rust need-go
 
-# How many histories `make simulate` tries.
-SEEDS ?= 20000
+include simulate.mk
 
 help: ## this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST)

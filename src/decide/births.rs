@@ -166,11 +166,11 @@ impl Births<'_> {
     /// Before, within or after an interval in which nobody watched. Its ends are points like any other: near them
     /// the lists decide, for clocks can be wrong by more than the interval is long.
     fn order_to_gap(&self, birth: &Birth, after: Point, by: Point) -> Order {
-        if birth.stamped.is_some_and(|stamped| stamped >= by.version) || birth.born > by.time + FAR {
-            return Order::Younger;
-        }
         if birth.born < after.time.before(FAR) {
             return Order::Older;
+        }
+        if birth.stamped.is_some_and(|stamped| stamped >= by.version) || birth.born > by.time + FAR {
+            return Order::Younger;
         }
         if birth.born >= by.time.before(FAR) {
             match self.near(birth, by) {

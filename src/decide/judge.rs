@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use super::{
     PodFacts,
-    births::{Birth, Births, Holds},
+    births::{Birth, Births, FAR, Holds},
 };
 use crate::{
     catalog::reference::{Containers, Reference},
     facts::{Name, Time, Version},
-    ledger::{History, Marks, Versions},
+    ledger::{History, Marks, Since, Versions},
     rollout::Stamp,
 };
 
@@ -159,12 +159,24 @@ fn consumes(pod: &PodFacts, bench: &Bench<'_>, some: &[Consumed<'_>]) -> Result<
         };
         match bench.births.holds(&birth, consumed.history, !consumed.reference.optional, consumed.upto) {
             Holds::Current => {}
-            Holds::FirstSight if pod.born < bench.made => is = worse(is, PodIs::FirstSight),
+            Holds::FirstSight if pod.born < bench.made || is_of_making(consumed.history, bench.made) => {
+                is = worse(is, PodIs::FirstSight);
+            }
             Holds::Other | Holds::FirstSight => return Ok(PodIs::Stale),
             Holds::Ask(version) => ask = Some(version),
         }
     }
     ask.map_or(Ok(is), Err)
+}
+
+/// Whether a value was first looked at when the ledger was made: who is older than that look is of the installed base,
+/// whatever its own clock says.
+fn is_of_making(history: &History, made: Time) -> bool {
+    let looks = history.entries().iter().filter_map(|entry| match entry.since {
+        Since::FirstSight { by, .. } => Some(by.time),
+        Since::Beginning | Since::Seen(_) | Since::Between { .. } => None,
+    });
+    looks.into_iter().any(|look| look <= made + FAR)
 }
 
 /// Undecided outweighs a probable staleness: it is looked at again.

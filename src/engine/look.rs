@@ -385,6 +385,12 @@ impl Engine {
         self.note_stale(id, pods.as_ref().map(|(verdict, _)| verdict));
         self.set_decision(id, decision.clone());
         self.take_part(id, &decision);
+        let rolls = decision == Decision::Roll
+            || self.catalog.get(id).is_some_and(|workload| self.running_attempt(workload).is_some());
+        if !rolls {
+            // A rollout that something took away, and that isn't needed any more.
+            self.release_slot(id);
+        }
         match decision {
             Decision::UpToDate | Decision::Skip(_) => self.rest(id),
             Decision::NothingToDo(_) => {

@@ -214,7 +214,8 @@ impl Engine {
         if attempt.ended.is_some() {
             return;
         }
-        let first = attempt.stamped.is_none() && attempt.reverts == 0;
+        // An accepted patch that admission took away again rolled nothing.
+        let first = bears && attempt.stamped.is_none() && attempt.reverts == 0;
         let now = self.now;
         let edit = self.edit(Urgency::WithNext);
         let _ = self.book.edit_marks(&id.namespace, uid, edit, Marks::default, |marks| {

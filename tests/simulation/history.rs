@@ -61,6 +61,11 @@ pub enum Action {
         key: u8,
         silent: bool,
     },
+    /// It changes many times in a short while.
+    Storm {
+        secret: u64,
+        key: u8,
+    },
     Label {
         secret: u64,
         moves_time: bool,
@@ -204,7 +209,7 @@ pub fn script(seed: u64) -> Script {
     let mut rng = Rng::new(seed);
     let knobs = knobs(&mut rng);
     let until = rng.between(120_000, 900_000);
-    let count = rng.between(14, 34);
+    let count = rng.between(15, 36);
     let mut lines = Vec::new();
     let mut at = rng.between(500, 20_000);
     for _ in 0..count {
@@ -251,18 +256,20 @@ fn action(rng: &mut Rng) -> Action {
     let silent = rng.permille(250);
     let on = rng.permille(600);
     match rng.below(1000) {
-        0..=239 => Action::SetKey { secret, key, silent },
-        240..=279 => Action::SetBack { secret, key, silent },
-        280..=304 => Action::Label { secret, moves_time: on },
-        305..=319 => Action::DeleteSecret { secret },
-        320..=344 => Action::CreateSecret { secret, same: on },
-        345..=364 => Action::Recreate { secret, same: on },
-        365..=384 => Action::RemoveKey { secret, key },
-        385..=394 => Action::SecretMode { secret, mode: rng.pick(&[0, 0, 1, 2, 3, 4]) },
-        395..=419 => Action::NewWorkload { draw },
-        420..=439 => Action::EditReferences { workload, draw },
-        440..=464 => Action::Image { workload, bad: rng.permille(400) },
-        465..=476 => Action::NeverReady { workload, on },
+        0..=229 => Action::SetKey { secret, key, silent },
+        230..=264 => Action::SetBack { secret, key, silent },
+        265..=284 => Action::Label { secret, moves_time: on },
+        285..=299 => Action::DeleteSecret { secret },
+        300..=324 => Action::CreateSecret { secret, same: on },
+        325..=344 => Action::Recreate { secret, same: on },
+        345..=364 => Action::RemoveKey { secret, key },
+        365..=374 => Action::SecretMode { secret, mode: rng.pick(&[0, 0, 1, 2, 3, 4]) },
+        375..=394 => Action::NewWorkload { draw },
+        395..=414 => Action::EditReferences { workload, draw },
+        415..=434 => Action::Image { workload, bad: rng.permille(400) },
+        435..=440 => Action::NeverReady { workload, on },
+        441..=443 => Action::Storm { secret, key },
+        444..=476 => Action::Crash { point: crash_point(rng), down: down(rng) },
         477..=501 => Action::Scale { workload, to: rng.pick(&[0, 1, 2, 3]) },
         502..=531 => Action::Restart { workload },
         532..=556 => Action::Undo { workload },

@@ -50,6 +50,13 @@ impl World {
                     }
                 }
             }
+            Action::Storm { secret, key } => {
+                if let Some(place) = self.secret(secret) {
+                    for nth in 0..10 {
+                        self.after(nth * 700, Event::Set { place, key });
+                    }
+                }
+            }
             Action::Label { secret, moves_time } => {
                 if let Some(place) = self.secret(secret) {
                     self.tell(|_| format!("a label of Secret {} is edited", secret_id(place)));
@@ -310,6 +317,12 @@ impl World {
 
     fn new_value(&mut self) -> u32 {
         u32::try_from(self.rng.below(1 << 30)).unwrap_or(0)
+    }
+
+    /// One change of a storm.
+    pub fn set_anew(&mut self, place: SecretKey, key: u8) {
+        let value = self.new_value();
+        self.set_key(place, key, value, false);
     }
 
     fn set_key(&mut self, place: SecretKey, key: u8, value: u32, silent: bool) {

@@ -54,7 +54,7 @@ const REQUIRED: [&str; 44] = [
     "fault stripped",
     "excuse blind_birth",
     "excuse clock_tie",
-    "excuse forgotten_value",
+    "excuse new_reference",
     "excuse first_sight",
     "stale attempted",
     "stale undecided",

@@ -29,6 +29,8 @@ pub enum Excuse {
     Forgotten,
     /// It is of the installed base.
     FirstSight,
+    /// Its template doesn't consume the value yet.
+    NewReference,
     /// The place was looked at for the first time after it was written.
     FirstLook,
 }
@@ -40,6 +42,7 @@ impl Excuse {
             Self::Tie => "clock_tie",
             Self::Forgotten => "forgotten_value",
             Self::FirstSight => "first_sight",
+            Self::NewReference => "new_reference",
             Self::FirstLook => "first_look",
         }
     }
@@ -92,7 +95,11 @@ impl World {
     }
 
     pub fn excuse(&self, pod: &Pod, template: &Template) -> Option<Excuse> {
-        template.uses.iter().find_map(|one| self.excuse_of(pod, self.place(pod, one)))
+        template.uses.iter().find_map(|one| {
+            // It is of an earlier template, before which nobody kept the value's history.
+            let new = !pod.template.uses.contains(one);
+            if new { Some(Excuse::NewReference) } else { self.excuse_of(pod, self.place(pod, one)) }
+        })
     }
 
     fn excuse_of(&self, pod: &Pod, place: Place) -> Option<Excuse> {
@@ -201,6 +208,10 @@ impl World {
             // A place of which nobody kept a history, first looked at now: its own word is all there is.
             if blind.known.as_ref().is_some_and(|known| !known.contains(&place)) {
                 return Some("first_look");
+            }
+            // It waited for a value that came while nobody watched, and that wasn't the only one.
+            if self.value_at(place, pod.born).is_none() && last > blind.after {
+                return Some("waited_blind");
             }
             // It changed and changed back, and its time doesn't tell.
             let back = self.value_at(place, blind.after) == self.value_at(place, blind.by);

@@ -49,6 +49,7 @@ pub enum Event {
     Ready(usize),
     PodGone(usize),
     Git(usize),
+    Set { place: SecretKey, key: u8 },
     OwnerGone(usize),
     LedgerBack,
 }
