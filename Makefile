@@ -13,9 +13,10 @@ demo: need-rust need-go ## a real control plane, nine consumers of one Secret, a
 	cargo build --bin uptake --example demo
 	@KEEP="$(KEEP)" cargo run --quiet --example demo
 
-test: need-rust need-go ## everything that a change needs: rules, properties, and the real API server
+test: need-rust need-go ## everything that a change needs: rules, properties, the real API server, simulated histories
 	@$(MAKE) --no-print-directory cluster
-	cargo test --all-targets
+	cargo test --lib --test cluster
+	SEEDS=$(SEEDS) cargo test --profile simulation --test simulation
 
 lint: need-rust ## formatting, clippy and docs, warnings denied
 	cargo fmt --check
