@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     engine::{InventoryFault, Watched},
-    facts::{Kind, Name, Namespace, SecretId, Uid, WorkloadId},
+    facts::{Kind, Name, Namespace, SecretId, Uid, Version, WorkloadId},
 };
 
 /// What is known of a watched kind.
@@ -37,6 +37,8 @@ pub struct Catalog {
     inventories: BTreeMap<Kind, Inventory>,
     /// Of kinds whose fresh list is under way: who was in it so far.
     relisting: BTreeMap<Kind, BTreeSet<WorkloadId>>,
+    /// The versions that the watches delivered last.
+    delivered: BTreeMap<WorkloadId, Version>,
     namespaces: BTreeMap<Namespace, NamespaceFacts>,
     namespace_inventory: Inventory,
     relisted_namespaces: Option<BTreeSet<Namespace>>,
@@ -131,6 +133,19 @@ impl Catalog {
         gone.iter().filter_map(|id| self.remove(id)).collect()
     }
 
+    /// Before [`Self::apply`] of what a watch delivered. A fresh list is never older than what the watch before it
+    /// delivered, unless the store was restored from a backup: then the known version says nothing any more.
+    pub fn delivered(&mut self, workload: &Workload) {
+        let before = self.delivered.insert(workload.id.clone(), workload.version);
+        let is_older = before.is_some_and(|before| before > workload.version);
+        if is_older
+            && self.relisting.contains_key(&workload.id.kind)
+            && let Some(known) = self.workloads.get_mut(&workload.id)
+        {
+            known.version = Version(0);
+        }
+    }
+
     /// A workload was delivered, by a watch or by a read; an older version than the known one says nothing.
     /// Its references are completed by what its ServiceAccount and its SecretProviderClasses say.
     pub fn apply(&mut self, mut workload: Workload) -> Applied {
@@ -154,6 +169,7 @@ impl Catalog {
 
     /// A workload is gone.
     pub fn remove(&mut self, id: &WorkloadId) -> Option<Workload> {
+        self.delivered.remove(id);
         let workload = self.workloads.remove(id)?;
         self.unindex(&workload);
         Some(workload)

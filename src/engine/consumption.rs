@@ -1,5 +1,7 @@
 //! What a workload consumes, with the histories of it.
 
+use std::collections::BTreeSet;
+
 use super::{Engine, Outside};
 use crate::{
     catalog::{
@@ -110,21 +112,26 @@ impl Engine {
         }
     }
 
-    /// Begins the histories of what a workload consumes and nobody did before.
+    /// Begins the histories of what a workload consumes and nobody did before, and tells what can't be understood of it.
     pub(super) fn track(&mut self, id: &WorkloadId) {
         if !self.united {
             return;
         }
         let Some(workload) = self.catalog.get(id) else { return };
         let mut wanted: Vec<(SecretId, Part)> = Vec::new();
+        let mut secrets: BTreeSet<SecretId> = BTreeSet::new();
         for reference in rolling(workload) {
             let secret = Self::secret_id(workload, reference);
+            secrets.insert(secret.clone());
             for part in parts(reference) {
                 let known = self.book.secret(&secret).is_some_and(|record| record.history(&part).is_some());
                 if !known {
                     wanted.push((secret.clone(), part));
                 }
             }
+        }
+        for secret in secrets {
+            self.tell_secret_problem(&secret);
         }
         for (secret, part) in wanted {
             if let Err(Full) = self.begin_history(&secret, &part)

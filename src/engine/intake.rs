@@ -4,7 +4,7 @@ use super::{Engine, Fault, InventoryFault, Outside, Pending, Stage, Trigger, Wat
 use crate::{
     catalog::{Applied, Inventory, SecretFacts, Workload, namespace::NamespaceFacts},
     facts::{Kind, Namespace, SecretId, Version, WorkloadId},
-    ledger::{Digest, History, Moment, Part, Sight, Urgency, Value},
+    ledger::{Digest, History, Moment, Part, Point, Sight, Urgency, Value},
     record::{Effect, Record},
 };
 
@@ -33,7 +33,11 @@ impl Engine {
         let annotations_changed = known.is_none_or(|known| known.annotations != facts.annotations);
         let is_news = known.is_some_and(|known| known.version != facts.version);
         let id = facts.id.clone();
+        let is_set_back = self.united && self.sightings.is_set_back(&facts);
         let moment = self.sightings.apply(&facts, self.now.server);
+        if is_set_back {
+            self.set_back(&id, facts.version);
+        }
         self.outside.remove(&id);
         let moved = self.secret_moved(&id, moment);
         if !moved && is_news {
@@ -43,6 +47,26 @@ impl Engine {
             self.tell_secret_problem(&id);
             self.look_at_consumers(&id);
         }
+    }
+
+    /// What a Secret held after that version never was.
+    fn set_back(&mut self, id: &SecretId, version: Version) {
+        let Some(record) = self.book.secret(id) else { return };
+        let Some(sighting) = self.sightings.get(id) else { return };
+        let to = Point { version, time: self.now.server };
+        let mut histories = Vec::new();
+        for part in record.parts() {
+            let Some(mut history) = record.history(&part).cloned() else { continue };
+            history.set_back(to, sighting.value(&part));
+            histories.push((part, history));
+        }
+        let edit = self.edit(Urgency::Soon);
+        // A record that exists always has its place.
+        let _ = self.book.edit_secret(id, edit, |record| {
+            for (part, history) in histories {
+                record.begin(&part, history);
+            }
+        });
     }
 
     /// A Secret's new version was examined, and this came of it.
@@ -129,7 +153,7 @@ impl Engine {
             true,
             format!("the store was set back to version {version}: what is above it is first sight"),
         );
-        let store = crate::ledger::Point { version, time: self.now.server };
+        let store = Point { version, time: self.now.server };
         self.book.forget_above(store, self.now.mono);
         self.sightings.set_back(store);
         self.rotations.clear();
@@ -144,7 +168,10 @@ impl Engine {
         match watched {
             Watched::Broken(fault) => self.inventory_broken(kind, fault),
             Watched::Relist => self.catalog.relist(kind),
-            Watched::Apply(workload) => self.workload_applied(workload),
+            Watched::Apply(workload) => {
+                self.catalog.delivered(&workload);
+                self.workload_applied(workload);
+            }
             Watched::Delete(id, version) => {
                 if self.catalog.get(&id).is_some_and(|known| known.version <= version) {
                     self.workload_gone(&id);

@@ -382,7 +382,7 @@ impl Engine {
         let (_, problem) = policy::rollout(sighting.annotations.rollout.as_deref());
         if let Some(Problem { of, message }) = problem {
             let note = format!("{of}: {message}. Its consumers are reported only, until that is mended");
-            if self.problems_told.insert(event_name(&id.name, &[&note])) {
+            if self.problems_told.insert(event_name(&id.name, &[&id.namespace, &note])) {
                 self.tell_of_secret(id, Reason::InvalidAnnotation, &note.clone(), note, None);
             }
         }

@@ -220,6 +220,14 @@ impl History {
         self.push(Entry { value, since: Since::FirstSight { written: None, by: store } });
         true
     }
+
+    /// The object itself was set back to that point, where this value stood: what came after never was.
+    pub fn set_back(&mut self, to: Point, value: Value) {
+        self.0.retain(|entry| entry.since.version() <= to.version);
+        if self.0.last().is_none_or(|last| last.value != value) {
+            self.push(Entry { value, since: Since::FirstSight { written: None, by: to } });
+        }
+    }
 }
 
 /// What was seen of a value, and what is known of the time before.
@@ -274,6 +282,22 @@ fn news(last: &Entry, sight: &Sight) -> Vec<Entry> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_value_that_was_set_back_has_the_history_it_had_then() {
+        let entry =
+            |bits: u128, version: u64| Entry { value: present(bits), since: Since::Seen(at(version)) };
+        let mut history = History::new(entry(1, 5));
+        let then = history.clone();
+        history.push(entry(2, 9));
+        history.set_back(at(5), present(1));
+        assert_eq!(history, then);
+        history.push(entry(2, 9));
+        history.set_back(at(6), present(3));
+        let by = at(6);
+        let last = Entry { value: present(3), since: Since::FirstSight { written: None, by } };
+        assert_eq!(history.entries(), [entry(1, 5), last]);
+    }
 
     fn at(version: u64) -> Point {
         Point { version: Version(version), time: Time(i64::try_from(version).unwrap() * 1000) }

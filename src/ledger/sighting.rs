@@ -122,6 +122,16 @@ impl Sightings {
         self.relist.is_some()
     }
 
+    /// Whether a Secret that is delivered is older than it was already. A fresh list is never older than what the watch
+    /// before it delivered, unless the store was restored from a backup. The list's own version needn't tell: the
+    /// store may have grown beyond what was seen of it.
+    #[must_use]
+    pub fn is_set_back(&self, facts: &SecretFacts) -> bool {
+        let is_older =
+            |known: &Sighting| known.uid == facts.uid && (known.version > facts.version || !known.present);
+        self.is_relisting() && self.secrets.get(&facts.id).is_some_and(is_older)
+    }
+
     /// A Secret was delivered. Gives the moment, by which consumed parts learn.
     pub fn apply(&mut self, facts: &SecretFacts, at: Time) -> Moment {
         let point = Point { version: facts.version, time: at };
@@ -133,6 +143,7 @@ impl Sightings {
         }
         let first_look = self.relist.as_ref().is_some_and(|relist| relist.after.is_none());
         let sighting = match self.secrets.get(&facts.id) {
+            Some(_) if self.is_set_back(facts) => Sighting::new(facts, Origin::FirstLook, moment),
             Some(known) => known.see(facts, moment),
             None => {
                 Sighting::new(facts, if first_look { Origin::FirstLook } else { Origin::Created }, moment)

@@ -12,6 +12,8 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::api::{ListParams, PostParams};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
+use std::io::Write as _;
+use std::process::Stdio;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -32,19 +34,28 @@ pub fn reader(name: &str) -> Workload {
     Workload::deployment(name).consumes(Via::env("db", "password"))
 }
 
+/// On the cluster that all tests share.
+pub type Stage = StageIn<'static>;
+
 /// A test's place: its namespace, watched by an installation of its own.
-pub struct Stage {
-    pub cluster: &'static Cluster,
-    pub ns: Namespace<'static>,
+pub struct StageIn<'a> {
+    pub cluster: &'a Cluster,
+    pub ns: Namespace<'a>,
     pub install: Install,
     witness: Workload,
     turns: AtomicU32,
 }
 
-impl Stage {
+impl StageIn<'static> {
     /// With the Secret `db`, whose `password` is `one`.
     pub async fn set(prefix: &str) -> Self {
-        let cluster = Cluster::shared().await;
+        Self::set_in(Cluster::shared().await, prefix).await
+    }
+}
+
+impl<'a> StageIn<'a> {
+    /// On a test's own cluster.
+    pub async fn set_in(cluster: &'a Cluster, prefix: &str) -> Self {
         let ns = Namespace::create(cluster, prefix).await;
         ns.set_secret("db", &[("password", "one")]).await;
         ns.set_secret("witness", &[("turn", "0")]).await;
@@ -143,7 +154,21 @@ impl Stage {
     }
 }
 
-/// See [`Stage::trace`].
+/// Until the operator's metric has that value.
+pub async fn wait_metric(operator: &Operator, name: &str, labels: &[(&str, &str)], value: f64) {
+    eventually(ROLLED, || async {
+        let is = operator.metric(name, labels).await;
+        ((is - value).abs() < f64::EPSILON).then_some(()).ok_or_else(|| format!("{name}{labels:?} is {is}"))
+    })
+    .await;
+}
+
+/// Until so many workloads are held for that reason.
+pub async fn wait_held(operator: &Operator, reason: &str, count: f64) {
+    wait_metric(operator, "uptake_held_workloads", &[("reason", reason)], count).await;
+}
+
+/// See [`StageIn::trace`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trace {
     pub template: Value,
@@ -177,6 +202,17 @@ pub async fn create(ns: &Namespace<'_>, manifest: &Value) {
     let api = ns.dynamic(&text("apiVersion"), &text("kind"));
     let object = serde_json::from_value(manifest.clone()).expect("an object");
     api.create(&PostParams::default(), &object).await.unwrap_or_else(|error| panic!("{manifest}: {error}"));
+}
+
+/// `kubectl` in a namespace, with that on its standard input.
+pub fn kubectl(ns: &Namespace<'_>, cluster: &Cluster, arguments: &[&str], input: &str) {
+    let mut kubectl = cluster.kubectl(&cluster.admin());
+    kubectl.args(arguments).args(["-n", &ns.name]).stdin(Stdio::piped());
+    let mut child = kubectl.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it can be run");
+    child.stdin.take().expect("a pipe").write_all(input.as_bytes()).expect("it reads");
+    let output = child.wait_with_output().expect("it ends");
+    let said: String = String::from_utf8_lossy(&output.stderr).chars().take(2000).collect();
+    assert!(output.status.success(), "{arguments:?}: {said}");
 }
 
 /// The objects of a kind, by name, without what their controllers write.
