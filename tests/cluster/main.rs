@@ -19,5 +19,6 @@ mod rights;
 mod secrecy;
 mod stage;
 mod starting;
+mod stores;
 mod templates;
 mod writes;
