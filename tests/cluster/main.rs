@@ -20,5 +20,6 @@ mod rights;
 mod secrecy;
 mod stage;
 mod starting;
+mod stores;
 mod templates;
 mod writes;
