@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use sha2::{Digest as _, Sha256};
+
 use super::{Engine, Outside};
 use crate::{
     catalog::{
@@ -40,6 +42,27 @@ pub(super) fn parts(reference: &Reference) -> Vec<Part> {
 /// The references that roll their workload.
 pub(super) fn rolling(workload: &Workload) -> impl Iterator<Item = &Reference> {
     workload.references.iter().filter(|reference| reference.rolls == Rolls::Yes)
+}
+
+/// The identity of what a workload's references consume, for the ledger: it depends on no build.
+pub(super) fn references_hash(workload: &Workload) -> u64 {
+    let mut sha = Sha256::new();
+    let mut field = |bytes: &[u8]| {
+        sha.update((bytes.len() as u64).to_be_bytes());
+        sha.update(bytes);
+    };
+    for reference in rolling(workload) {
+        field(reference.secret.as_bytes());
+        field(if reference.optional { b"optional" } else { b"required" });
+        match &reference.keys {
+            Keys::All => field(b"all"),
+            Keys::Named(keys) => {
+                field(b"keys");
+                keys.iter().for_each(|key| field(key.as_bytes()));
+            }
+        }
+    }
+    sha.finalize().iter().take(8).fold(0, |sum, &byte| sum << 8 | u64::from(byte))
 }
 
 impl Engine {
@@ -177,7 +200,10 @@ impl Engine {
         if consumption.untracked {
             return true;
         }
-        let clean = self.book.marks(&workload.id.namespace, workload.uid).map(|marks| &marks.clean);
+        let marks = self.book.marks(&workload.id.namespace, workload.uid);
+        let clean = marks
+            .filter(|marks| marks.clean_for == Some(references_hash(workload)))
+            .map(|marks| &marks.clean);
         consumption.rolling.iter().chain(&consumption.reported).any(|consumed| {
             let proven = clean.and_then(|clean| clean.get(&consumed.reference.secret));
             proven.is_none_or(|proven| consumed.history.version() > *proven)

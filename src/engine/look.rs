@@ -5,7 +5,10 @@ use std::{
     time::Duration,
 };
 
-use super::{Call, Engine, Fault, LOOK_EVERY, Outside, Pending, Phase, STALLED, Stage, consumption::rolling};
+use super::{
+    Call, Engine, Fault, LOOK_EVERY, Outside, Pending, Phase, STALLED, Stage,
+    consumption::{references_hash, rolling},
+};
 use crate::{
     catalog::{Inventory, Workload},
     decide::{
@@ -522,15 +525,21 @@ impl Engine {
                 *version = upto.get(secret).copied().unwrap_or_default().min(*version);
             }
         }
-        let uid = workload.uid;
-        let before = self.book.marks(&id.namespace, uid).map(|marks| marks.clean.clone()).unwrap_or_default();
-        let after = if upto.is_some() { joined(&before, &clean) } else { clean };
-        if after == before {
+        let (uid, references) = (workload.uid, references_hash(workload));
+        let marks = self.book.marks(&id.namespace, uid).filter(|marks| marks.clean_for == Some(references));
+        let before = marks.map(|marks| marks.clean.clone());
+        let after = match &before {
+            Some(before) if upto.is_some() => joined(before, &clean),
+            _ => clean,
+        };
+        if before.as_ref() == Some(&after) {
             return;
         }
         let edit = self.edit(Urgency::Soon);
         let new = || Marks::new(&id.kind, id.name.clone());
-        let _ = self.book.edit_marks(&id.namespace, uid, edit, new, |marks| marks.clean = after);
+        let _ = self.book.edit_marks(&id.namespace, uid, edit, new, |marks| {
+            (marks.clean, marks.clean_for) = (after, Some(references));
+        });
     }
 }
 

@@ -28,6 +28,9 @@ pub struct Marks {
     /// The versions up to which no live pod is stale, proven.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub clean: Versions,
+    /// For which references that was proven: others may consume what changed before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clean_for: Option<u64>,
     /// The versions that this ledger stamped on it, oldest first.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub stamped: BTreeMap<Name, Vec<Version>>,
@@ -181,9 +184,13 @@ impl Marks {
 
     /// Joins what another writer of the same ledger knows.
     pub fn join(&mut self, theirs: Self) {
-        for (secret, version) in theirs.clean {
-            let mine = self.clean.entry(secret).or_default();
-            *mine = version.max(*mine);
+        if self.clean_for == theirs.clean_for {
+            for (secret, version) in theirs.clean {
+                let mine = self.clean.entry(secret).or_default();
+                *mine = version.max(*mine);
+            }
+        } else if self.clean_for.is_none() {
+            (self.clean, self.clean_for) = (theirs.clean, theirs.clean_for);
         }
         for (secret, versions) in theirs.stamped {
             for version in versions {
@@ -235,6 +242,20 @@ mod tests {
             more: Map::new(),
         };
         Marks { attempt: Some(attempt), ..Marks::default() }
+    }
+
+    #[test]
+    fn proofs_for_other_references_are_not_joined() {
+        let marks = |version, references| Marks {
+            clean: Versions::from([("s".into(), Version(version))]),
+            clean_for: Some(references),
+            ..Marks::default()
+        };
+        let mut mine = marks(5, 1);
+        mine.join(marks(9, 2));
+        assert_eq!(mine, marks(5, 1));
+        mine.join(marks(9, 1));
+        assert_eq!(mine, marks(9, 1));
     }
 
     #[test]
