@@ -10,6 +10,7 @@ mod away;
 mod changes;
 mod faults;
 mod harness;
+mod leader;
 mod others;
 mod references;
 mod secrecy;
