@@ -74,13 +74,23 @@ pub enum Why {
     Taken,
 }
 
+/// What is known of the Lease.
+#[derive(Debug)]
+enum Known {
+    /// Nothing, or what was known may be old.
+    Nothing,
+    /// There is none.
+    Absent,
+    /// This stands in it.
+    Lease(Observed),
+}
+
 /// What a candidate, or the holder, knows.
 #[derive(Debug)]
 pub struct Candidacy {
     me: String,
     timing: Timing,
-    /// The Lease as it was last seen, none inside if there is none; none outside if what is known is old.
-    known: Option<Option<Observed>>,
+    known: Known,
     /// A foreign record, and since when it has stood unchanged.
     foreign: Option<(Observed, Instant)>,
     /// Until when the own claim is good; none before it was had.
@@ -93,7 +103,7 @@ impl Candidacy {
     /// Under a name that nobody else has.
     #[must_use]
     pub fn new(me: String, timing: Timing, now: Instant) -> Self {
-        Self { me, timing, known: None, foreign: None, expiry: None, next: now }
+        Self { me, timing, known: Known::Nothing, foreign: None, expiry: None, next: now }
     }
 
     /// The own name.
@@ -121,10 +131,10 @@ impl Candidacy {
             return Step::Wait(self.next);
         }
         match &self.known {
-            None => Step::Read,
-            Some(None) => Step::Create,
-            Some(Some(seen)) if seen.holder.as_ref() == Some(&self.me) => Step::Renew,
-            Some(Some(_)) => match self.foreign_end() {
+            Known::Nothing => Step::Read,
+            Known::Absent => Step::Create,
+            Known::Lease(seen) if seen.holder.as_ref() == Some(&self.me) => Step::Renew,
+            Known::Lease(_) => match self.foreign_end() {
                 Some(end) if now < end => Step::Read,
                 _ => Step::Take,
             },
@@ -145,7 +155,7 @@ impl Candidacy {
         if !same {
             self.foreign = foreign.map(|record| (record.clone(), now));
         }
-        self.known = Some(seen);
+        self.known = seen.map_or(Known::Absent, Known::Lease);
         // A candidate that has to wait looks again in time for the end of the claim before it.
         self.next = match self.foreign_end() {
             Some(end) if now < end => end.min(now + self.timing.look),
@@ -156,26 +166,26 @@ impl Candidacy {
     /// The own name was written by a request that was sent then, and this stands in the Lease now.
     pub fn wrote(&mut self, written: Observed, sent: Instant) {
         self.foreign = None;
-        self.known = Some(Some(written));
+        self.known = Known::Lease(written);
         self.expiry = Some(sent + self.timing.duration);
         self.next = sent + self.timing.renew;
     }
 
     /// Somebody else wrote first.
     pub fn conflicted(&mut self) {
-        self.known = None;
+        self.known = Known::Nothing;
     }
 
     /// A request failed, and whether it did something isn't known.
     pub fn failed(&mut self, now: Instant) {
-        self.known = None;
+        self.known = Known::Nothing;
         self.next = now + self.timing.retry;
     }
 
     fn foreign_holder(&self) -> Option<&str> {
         match &self.known {
-            Some(Some(seen)) => seen.holder.as_deref().filter(|holder| *holder != self.me),
-            _ => None,
+            Known::Lease(seen) => seen.holder.as_deref().filter(|holder| *holder != self.me),
+            Known::Nothing | Known::Absent => None,
         }
     }
 

@@ -96,12 +96,11 @@ pub async fn run(config: Config) -> Result<(), StartError> {
     let (inputs, from) = mpsc::channel(AHEAD);
     let engine = config.engine(&found);
     let engine = if config.leader_elect { Engine::standby(engine) } else { Engine::new(engine) };
-    let (mut lease, term) = match config.leader_elect {
-        true => {
-            let (lease, term) = Leadership::stand(api.clone(), &found);
-            (Some(lease), term)
-        }
-        false => (None, Term::endless()),
+    let (mut lease, term) = if config.leader_elect {
+        let (lease, term) = Leadership::stand(api.clone(), &found);
+        (Some(lease), term)
+    } else {
+        (None, Term::endless())
     };
     let performer = Arc::new(performer.in_term(term.clone()));
     tokio::spawn(lead(term, inputs.clone(), Arc::clone(&metrics)));
