@@ -291,7 +291,7 @@ impl Engine {
 
 /// Whether the ledger knows a later change than a watch has delivered: the leader before saw it first. The watch
 /// will tell of it, and what it tells until then is past.
-pub(super) fn is_ahead(history: &History, delivered: Version) -> bool {
+fn is_ahead(history: &History, delivered: Version) -> bool {
     let last = history.last().since;
     matches!(last, Since::Seen(_) | Since::Between { .. }) && last.version() > delivered
 }

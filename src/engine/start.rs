@@ -217,16 +217,9 @@ impl Engine {
         let after = self.book.seen_until(&id.namespace);
         let Some(record) = self.book.secret(id) else { return };
         let parts: Vec<Part> = record.parts().collect();
-        let sighting = self.sightings.get(id);
         let mut changed = Vec::new();
         for part in parts {
             let Some(history) = record.history(&part) else { continue };
-            let change = sighting.and_then(|seen| seen.change(&part)).map(|entry| entry.since.version());
-            let delivered =
-                sighting.map(|seen| seen.version).into_iter().chain(change).fold(by.version, Version::max);
-            if super::intake::is_ahead(history, delivered) {
-                continue;
-            }
             let mut united = history.clone();
             self.unite_history(&mut united, id, &part, after, by);
             if united != *history {

@@ -105,6 +105,15 @@ impl Replica {
         self.say(cluster, Input::Workloads(Kind::DaemonSet, Watched::Apply(web)));
     }
 
+    /// What came of Secrets' versions.
+    fn effects(&self) -> Vec<Effect> {
+        let effect = |record: &Record| match record {
+            Record::SecretChange { effect, .. } => Some(*effect),
+            _ => None,
+        };
+        self.records.iter().filter_map(effect).collect()
+    }
+
     fn ticks(&mut self, cluster: &mut Cluster, seconds: u64) {
         for _ in 0..seconds {
             cluster.second += 1;
@@ -261,15 +270,7 @@ fn a_change_that_only_the_standby_saw_is_rolled_once_when_it_leads() {
     standby.say(&mut cluster, Input::Lead);
     standby.ticks(&mut cluster, 120);
     assert_eq!(cluster.stamps, [format!("db@{version}")]);
-    let effects: Vec<Effect> = standby
-        .records
-        .iter()
-        .filter_map(|record| match record {
-            Record::SecretChange { effect, .. } => Some(*effect),
-            _ => None,
-        })
-        .collect();
-    assert_eq!(effects, [Effect::Rolled]);
+    assert_eq!(standby.effects(), [Effect::Rolled]);
 }
 
 #[test]
@@ -300,6 +301,7 @@ fn a_change_that_the_leader_rolled_is_not_rolled_again() {
         standby.see_secret(&mut cluster);
         standby.ticks(&mut cluster, 300);
         assert_eq!(cluster.stamps, stamp, "{seen_by_standby}");
+        assert!(standby.effects().iter().all(|effect| *effect == Effect::Unchanged), "{seen_by_standby}");
         cluster.rotate("Zm91cg==");
         standby.see_secret(&mut cluster);
         standby.ticks(&mut cluster, 60);
