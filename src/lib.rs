@@ -20,6 +20,7 @@
 //! | [`rollout`] | the stamp, and what a rollout's status says of its end | no |
 //! | [`engine`] | the state machine that joins the rooms: inputs in, API calls out | no |
 //! | [`cluster`] | performs the engine's API calls | yes |
+//! | [`leader`] | which of several replicas may write, and until when | yes |
 //! | [`record`] | Events, metrics, logs | yes |
 //!
 //! Around the rooms: [`args`] is what the user typed, [`config`] what it means, [`operator`] starts and joins everything,
@@ -35,6 +36,7 @@ pub mod config;
 pub mod decide;
 pub mod engine;
 pub mod facts;
+pub mod leader;
 pub mod ledger;
 pub mod operator;
 pub mod record;

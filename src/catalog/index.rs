@@ -313,6 +313,11 @@ impl Catalog {
         self.namespaces.remove(name);
     }
 
+    /// The names of all namespaces.
+    pub fn namespaces(&self) -> impl Iterator<Item = &Namespace> {
+        self.namespaces.keys()
+    }
+
     /// A Namespace.
     #[must_use]
     pub fn namespace(&self, name: &str) -> Option<&NamespaceFacts> {

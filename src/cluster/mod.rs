@@ -26,7 +26,7 @@ mod perform;
 mod stamp;
 
 pub use api::Api;
-pub(crate) use api::{READ_LIMIT, decode, get, undecodable};
+pub(crate) use api::{READ_LIMIT, decode, get, send, undecodable};
 pub use body::Wiped;
 pub(crate) use body::next_chunk;
 pub use client::{ConnectError, Connection, connect};

@@ -1,6 +1,6 @@
 //! Performs the engine's calls.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, future::poll_fn, pin::pin, task::Poll};
 
 use http::Method;
 use serde::Deserialize;
@@ -19,6 +19,7 @@ use crate::{
     decide::{OwnerFacts, PodFacts, read as decide_read},
     engine::{Answer, Call, Fault, LedgerObject},
     facts::{Kind, Namespace, SecretId, Uid, Version, WorkloadId},
+    leader::Term,
     ledger::DigestKey,
     record::EventNote,
     watch::secret,
@@ -54,6 +55,7 @@ pub struct PerformerConfig {
 pub struct Performer {
     api: Api,
     config: PerformerConfig,
+    term: Term,
     stamps: Semaphore,
     notes: Semaphore,
     lists: Semaphore,
@@ -66,10 +68,32 @@ impl Performer {
         Self {
             api,
             config,
+            term: Term::endless(),
             stamps: Semaphore::new(STAMPS_IN_FLIGHT),
             notes: Semaphore::new(NOTES_IN_FLIGHT),
             lists: Semaphore::new(LISTS_IN_FLIGHT),
         }
+    }
+
+    /// Writes in that term only.
+    #[must_use]
+    pub fn in_term(mut self, term: Term) -> Self {
+        self.term = term;
+        self
+    }
+
+    /// Performs a write, if this process may. That is asked whenever the write goes a step on: it may wait for a
+    /// connection, and whoever is stopped in the midst of it comes back as somebody else's predecessor.
+    async fn in_time<T>(&self, write: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
+        let mut write = pin!(write);
+        poll_fn(|context| {
+            if self.term.is_current() {
+                write.as_mut().poll(context)
+            } else {
+                Poll::Ready(Err(Fault::Unknown("this process doesn't lead any more".to_owned())))
+            }
+        })
+        .await
     }
 
     /// Performs a call. It always ends: each request in it has its limit.
@@ -122,7 +146,7 @@ impl Performer {
             None => api::send(Method::POST, &self.ledger(), &manifest),
             Some(_) => api::send(Method::PUT, &format!("{}/{name}", self.ledger()), &manifest),
         };
-        version_of(&self.api.json::<Versioned>(request, WRITE_LIMIT).await?)
+        version_of(&self.in_time(self.api.json::<Versioned>(request, WRITE_LIMIT)).await?)
     }
 
     async fn delete_ledger(&self, name: &str, over: Version) -> Result<(), Fault> {
@@ -132,7 +156,7 @@ impl Performer {
             "preconditions": {"resourceVersion": over.to_string()},
         });
         let request = api::send(Method::DELETE, &format!("{}/{name}", self.ledger()), &options);
-        self.api.bytes(request, WRITE_LIMIT).await.map(drop)
+        self.in_time(self.api.bytes(request, WRITE_LIMIT)).await.map(drop)
     }
 
     async fn list_pods(&self, namespace: &str) -> Result<Vec<PodFacts>, Fault> {
@@ -208,7 +232,7 @@ impl Performer {
         let _turn = self.stamps.acquire().await;
         let path = path::with(&path::workload(id), &[("fieldManager", "uptake")]);
         let request = api::patch(&path, &stamp::patch(&id.kind, uid, over, stamp));
-        let object = self.api.json(request, WRITE_LIMIT).await?;
+        let object = self.in_time(self.api.json(request, WRITE_LIMIT)).await?;
         self.read(&id.kind, &object)
     }
 
@@ -220,7 +244,7 @@ impl Performer {
         let _turn = self.notes.acquire().await;
         let path = path::events(event::namespace(note));
         let request = api::send(Method::POST, &path, &event::manifest(note, &self.config.instance));
-        match self.api.bytes(request, WRITE_LIMIT).await {
+        match self.in_time(self.api.bytes(request, WRITE_LIMIT)).await {
             // Written before a crash: the name is the transition's.
             Ok(_) | Err(Fault::Conflict) => Ok(()),
             Err(fault) => Err(fault),

@@ -4,7 +4,7 @@ use super::{Engine, Fault, InventoryFault, Outside, Pending, Stage, Trigger, Wat
 use crate::{
     catalog::{Applied, Inventory, SecretFacts, Workload, namespace::NamespaceFacts},
     facts::{Kind, Namespace, SecretId, Version, WorkloadId},
-    ledger::{Digest, History, Moment, Part, Point, Sight, Urgency, Value},
+    ledger::{Digest, History, Moment, Part, Point, Sight, Since, Urgency, Value},
     record::{Effect, Record},
 };
 
@@ -71,6 +71,9 @@ impl Engine {
 
     /// A Secret's new version was examined, and this came of it.
     pub(super) fn examined(&mut self, id: &SecretId, effect: Effect) {
+        if self.stage == Stage::Standby {
+            return;
+        }
         let consumed = self.catalog.is_referenced(id);
         self.record(Record::SecretChange { secret: id.clone(), effect, consumed });
     }
@@ -94,6 +97,9 @@ impl Engine {
         let mut moved = Vec::new();
         for part in record.parts() {
             let Some(history) = record.history(&part) else { continue };
+            if matches!(moment, Moment::Unbroken(point) if is_ahead(history, point.version)) {
+                continue;
+            }
             let sight = self.sight(id, &part, moment);
             let mut learnt = history.clone();
             if learnt.learn(&sight) {
@@ -308,6 +314,13 @@ impl Engine {
             self.call(Pending::Outside(secret.clone()), super::Call::GetSecret(secret.clone()));
         }
     }
+}
+
+/// Whether the ledger knows a later change than a watch has delivered: the leader before saw it first. The watch
+/// will tell of it, and what it tells until then is past.
+fn is_ahead(history: &History, delivered: Version) -> bool {
+    let last = history.last().since;
+    matches!(last, Since::Seen(_) | Since::Between { .. }) && last.version() > delivered
 }
 
 /// The parts whose newest value is another than the one before.

@@ -39,6 +39,8 @@ pub enum Input {
     Answer(CallId, Answer),
     /// Nothing but the passing of time.
     Tick,
+    /// This process leads from now on: see [`Engine::standby`](super::Engine::standby).
+    Lead,
     /// The process is asked to end: nothing new is begun, what is known is written.
     Stop,
 }

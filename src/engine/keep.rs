@@ -26,7 +26,11 @@ impl Engine {
         if self.stopping {
             return self.next_note();
         }
-        let regular = (self.stage == Stage::Ready).then(|| self.next_seen.min(self.next_garbage));
+        let regular = match self.stage {
+            Stage::Ready => Some(self.next_seen.min(self.next_garbage)),
+            Stage::Standby => Some(self.next_garbage),
+            Stage::New | Stage::Loading | Stage::Probing(_) => None,
+        };
         [regular, self.retry_load, self.next_note()].into_iter().flatten().min()
     }
 
@@ -37,8 +41,12 @@ impl Engine {
             match self.stage {
                 Stage::New | Stage::Loading => self.load_ledger(),
                 Stage::Probing(_) => self.book.write_head(now),
-                Stage::Ready => {}
+                Stage::Ready | Stage::Standby => {}
             }
+        }
+        if self.stage == Stage::Standby && self.next_garbage <= now {
+            self.next_garbage = now + GARBAGE_EVERY;
+            self.sightings.forget_removed(self.now.server);
         }
         if self.stage != Stage::Ready || self.stopping {
             return;

@@ -180,6 +180,12 @@ impl Engine {
         }
     }
 
+    /// A new engine that takes in what the watches deliver and does nothing, until [`Input::Lead`].
+    #[must_use]
+    pub fn standby(config: EngineConfig) -> Self {
+        Self { stage: Stage::Standby, ..Self::new(config) }
+    }
+
     /// Takes one input and says what to do.
     pub fn step(&mut self, now: Now, input: Input) -> Output {
         self.now = now;
@@ -193,6 +199,7 @@ impl Engine {
             Input::ServiceAccounts(watched) => self.take_service_accounts(watched),
             Input::ProviderClasses(watched) => self.take_provider_classes(watched),
             Input::Answer(id, answer) => self.take_answer(id, answer),
+            Input::Lead => self.lead(),
             Input::Tick => {}
             Input::Stop => self.stop(),
         }

@@ -2,9 +2,12 @@
 
 use std::time::Duration;
 
-use super::{Call, Engine, Fault, InventoryFault, Pending, rotation::Rotation};
+use super::{Call, Engine, Fault, InventoryFault, Pending, Stage, rotation::Rotation};
 use crate::{
-    catalog::policy::{self, Problem},
+    catalog::{
+        Inventory,
+        policy::{self, Problem},
+    },
     decide::{ReportOnly, Verdict},
     facts::{Mono, Name, Namespace, SecretId, Time, Uid, WorkloadId},
     ledger::{Attempt, Ended, Marks, Part, Ticket, Untold, Urgency, Value, Versions, short_hash},
@@ -38,6 +41,10 @@ pub(super) struct Told {
 
 impl Engine {
     pub(super) fn pump_notes(&mut self) {
+        if self.stage == Stage::Standby {
+            self.telling.clear();
+            return;
+        }
         let now = self.now.mono;
         let waiting = std::mem::take(&mut self.telling);
         for telling in waiting {
@@ -409,6 +416,33 @@ impl Engine {
                     secret: None,
                 });
             }
+        }
+    }
+
+    /// Tells what the process saw as a standby, and what is still so.
+    pub(super) fn tell_standing_problems(&mut self) {
+        self.problems_told.clear();
+        self.faults_told.clear();
+        let workloads: Vec<WorkloadId> =
+            self.catalog.workloads().map(|workload| workload.id.clone()).collect();
+        for id in workloads {
+            self.tell_problems(&id);
+        }
+        let namespaces: Vec<Namespace> = self.catalog.namespaces().cloned().collect();
+        for name in namespaces {
+            self.tell_namespace_problem(&name);
+        }
+        let faults: Vec<(String, InventoryFault)> = self
+            .catalog
+            .inventories()
+            .iter()
+            .filter_map(|(kind, inventory)| match inventory {
+                Inventory::Unknown(fault) => Some((kind.to_string(), fault.clone())),
+                Inventory::Complete | Inventory::Listing => None,
+            })
+            .collect();
+        for (kind, fault) in faults {
+            self.tell_fault(&kind, &fault);
         }
     }
 

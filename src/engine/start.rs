@@ -12,6 +12,8 @@ use crate::{
 pub(super) enum Stage {
     /// Nothing was done yet.
     New,
+    /// Somebody else leads: the watches are taken in, and nothing is done.
+    Standby,
     /// The ledger is being read.
     Loading,
     /// Its head is written, pods are listed, the head is written again: see [`Probe`].
@@ -30,6 +32,15 @@ pub(super) enum Probe {
 }
 
 impl Engine {
+    /// What the leader before left is loaded, and made one with what was seen meanwhile.
+    pub(super) fn lead(&mut self) {
+        if self.stage != Stage::Standby || self.stopping {
+            return;
+        }
+        self.load_ledger();
+        self.tell_standing_problems();
+    }
+
     pub(super) fn load_ledger(&mut self) {
         self.stage = Stage::Loading;
         self.call(Pending::LoadLedger, Call::ListLedger);
@@ -152,7 +163,7 @@ impl Engine {
                 }
                 self.become_ready();
             }
-            Stage::New | Stage::Loading | Stage::Probing(Probe::Pods(_)) | Stage::Ready => {}
+            Stage::New | Stage::Standby | Stage::Loading | Stage::Probing(Probe::Pods(_)) | Stage::Ready => {}
         }
     }
 
@@ -259,3 +270,6 @@ impl Engine {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

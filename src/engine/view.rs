@@ -56,7 +56,8 @@ impl Engine {
     fn ledger_state(&self) -> Result<(), String> {
         match (&self.findings_fault, self.stage) {
             (Some(fault), _) => Err(fault.clone()),
-            (None, Stage::Ready) => Ok(()),
+            // A standby has no need of it yet.
+            (None, Stage::Ready | Stage::Standby) => Ok(()),
             (None, Stage::New | Stage::Loading) => Err("the ledger is being read".to_owned()),
             (None, Stage::Probing(_)) => Err("the stores are being compared".to_owned()),
         }

@@ -77,8 +77,8 @@ impl Drive {
         (drive, state)
     }
 
-    /// Runs until it is stopped, then waits for writes in flight.
-    pub async fn run(mut self, stop: CancellationToken) {
+    /// Runs until it is stopped, then waits for writes in flight. Whether all of them were answered.
+    pub async fn run(mut self, stop: CancellationToken) -> bool {
         self.step(Input::Tick);
         loop {
             let wake = self.wake();
@@ -93,7 +93,7 @@ impl Drive {
             }
             self.publish();
         }
-        self.finish().await;
+        self.finish().await
     }
 
     fn step(&mut self, input: Input) {
@@ -147,7 +147,7 @@ impl Drive {
     }
 
     /// Lets the engine write what it knows, and waits for the writes in flight.
-    async fn finish(mut self) {
+    async fn finish(mut self) -> bool {
         let until = Instant::now() + FINISH;
         tracing::info!(writes_in_flight = self.writes, "Stopping");
         self.step(Input::Stop);
@@ -161,9 +161,10 @@ impl Drive {
             }
             if Instant::now() >= until {
                 tracing::warn!(writes_in_flight = self.writes, "Stopped before these writes were answered");
-                return;
+                return false;
             }
         }
+        true
     }
 }
 

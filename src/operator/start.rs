@@ -11,7 +11,7 @@ use tokio::{
     net::TcpListener,
     signal::unix::{SignalKind, signal},
     sync::{Notify, mpsc},
-    task::JoinSet,
+    task::{JoinHandle, JoinSet},
     time::timeout,
 };
 use tokio_util::sync::CancellationToken;
@@ -26,6 +26,7 @@ use crate::{
     config::{Config, Found},
     engine::{Answer, Call, Engine, Fault, Input},
     facts::Namespace,
+    leader::{Lease, Lost, Term, Timing},
     record::{Metrics, Watch},
     server::{self, Pages},
     watch::{self, WatchConfig},
@@ -33,10 +34,12 @@ use crate::{
 
 /// What the watches may be ahead of the engine. More would only be memory: it waits for none of them.
 const AHEAD: usize = 1024;
+/// How long giving the leadership back may take.
+const GIVE_BACK: Duration = Duration::from_secs(5);
 /// How long the HTTP server may take to end.
 const HTTP_FINISH: Duration = Duration::from_secs(1);
 
-/// Why the operator doesn't start.
+/// Why the operator doesn't start, or doesn't go on.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The port is taken, or the address isn't this machine's.
@@ -65,6 +68,9 @@ pub enum StartError {
     /// The ledger can't be read.
     #[error("failed to list the ledger's Secrets in namespace {0:?}: {1}")]
     Ledger(Namespace, String),
+    /// Somebody else may lead.
+    #[error(transparent)]
+    Lost(#[from] Lost),
     /// A custom kind can't be looked up.
     #[error("failed to look up --workload {0}: {1}")]
     Kind(String, String),
@@ -73,7 +79,7 @@ pub enum StartError {
 /// Runs the operator until SIGTERM or SIGINT.
 ///
 /// # Errors
-/// It can't start. Once it runs, it tries on whatever happens.
+/// It can't start. Once it runs, it tries on whatever happens, unless it led and lost that.
 pub async fn run(config: Config) -> Result<(), StartError> {
     let stop = stop_on_signal()?;
     let listener = listen(config.http_addr).await?;
@@ -88,14 +94,29 @@ pub async fn run(config: Config) -> Result<(), StartError> {
     announce(&config, &found);
 
     let (inputs, from) = mpsc::channel(AHEAD);
-    let engine = Engine::new(config.engine(&found));
+    let engine = config.engine(&found);
+    let engine = if config.leader_elect { Engine::standby(engine) } else { Engine::new(engine) };
+    let (mut lease, term) = if config.leader_elect {
+        let (lease, term) = Leadership::stand(api.clone(), &found);
+        (Some(lease), term)
+    } else {
+        (None, Term::endless())
+    };
+    let performer = Arc::new(performer.in_term(term.clone()));
+    tokio::spawn(lead(term, inputs.clone(), Arc::clone(&metrics)));
     let relist = Arc::new(Notify::new());
     let (drive, published) =
         Drive::new(engine, clock, performer, Arc::clone(&metrics), from, Arc::clone(&relist));
     let pages = Pages { metrics, published, required: required(&config, &found) };
     let server = tokio::spawn(server::run(listener, pages, stop.clone().cancelled_owned()));
     let watches = tokio::spawn(keep_watches(api, config.watch(&found), inputs, relist));
-    drive.run(stop.clone()).await;
+    let written = tokio::select! {
+        written = drive.run(stop.clone()) => written,
+        lost = lost(lease.as_mut()) => return Err(lost.into()),
+    };
+    if let Some(lease) = lease {
+        lease.end(written).await;
+    }
 
     stop.cancel();
     watches.abort();
@@ -104,6 +125,53 @@ pub async fn run(config: Config) -> Result<(), StartError> {
         tracing::debug!("HTTP connections are cut");
     }
     Ok(())
+}
+
+/// The task that keeps the Lease.
+struct Leadership {
+    task: JoinHandle<Result<(), Lost>>,
+    release: CancellationToken,
+}
+
+impl Leadership {
+    fn stand(api: Api, found: &Found) -> (Self, Term) {
+        // A container that was started again has its pod's name, and is another process.
+        let me = format!("{}_{:016x}", found.instance, found.seed);
+        let (lease, term) = Lease::new(api, found.own_namespace.to_string(), me, Timing::default());
+        let release = CancellationToken::new();
+        (Self { task: tokio::spawn(lease.run(release.clone())), release }, term)
+    }
+
+    /// Gives the Lease back, if all writes are `written`: else it runs out, for one may still be on its way.
+    async fn end(self, written: bool) {
+        if !written {
+            self.task.abort();
+            return;
+        }
+        self.release.cancel();
+        if timeout(GIVE_BACK, self.task).await.is_err() {
+            tracing::debug!("The Lease couldn't be given back: it runs out");
+        }
+    }
+}
+
+/// Why the process mustn't go on; never, where nobody is elected.
+async fn lost(lease: Option<&mut Leadership>) -> Lost {
+    match lease {
+        Some(lease) => match (&mut lease.task).await {
+            Ok(Err(lost)) => lost,
+            Ok(Ok(())) | Err(_) => Lost::Unkept,
+        },
+        None => std::future::pending().await,
+    }
+}
+
+/// Tells the engine and the metrics that this process leads. The engine takes in first what was delivered before.
+async fn lead(term: Term, inputs: mpsc::Sender<Input>, metrics: Arc<Metrics>) {
+    term.begun().await;
+    metrics.lead();
+    // Without an election the engine leads already, and without an engine nobody needs to.
+    let _ = inputs.send(Input::Lead).await;
 }
 
 /// Watches, and starts all watches over when the engine asks for it.
@@ -146,9 +214,9 @@ async fn listen(address: SocketAddr) -> Result<TcpListener, StartError> {
 }
 
 /// What needs the cluster before anything can run.
-async fn prepare(api: &Api, config: &Config) -> Result<(Found, Arc<Performer>), StartError> {
+async fn prepare(api: &Api, config: &Config) -> Result<(Found, Performer), StartError> {
     let found = find(api, config).await?;
-    let performer = Arc::new(Performer::new(api.clone(), config.performer(&found)));
+    let performer = Performer::new(api.clone(), config.performer(&found));
     check_ledger(&performer, &found).await?;
     Ok((found, performer))
 }
@@ -201,10 +269,8 @@ fn announce(config: &Config, found: &Found) {
         ignore_namespaces = ?config.ignore_namespaces,
         roll_volumes = config.roll_volumes,
         rolling = ?config.rolling,
+        leader_elect = config.leader_elect,
         http_addr = %config.http_addr,
         "Started"
     );
-    if config.leader_elect {
-        tracing::warn!("This version has no leader election yet: run one replica");
-    }
 }

@@ -34,6 +34,7 @@ pub struct Metrics {
     synced: IntGaugeVec,
     ledger_writes: IntCounterVec,
     requests: IntCounterVec,
+    leader: IntGauge,
     scrape: Mutex<()>,
 }
 
@@ -78,6 +79,7 @@ impl Metrics {
                 &["result"],
             )?,
             requests: counters("api_requests_total", "Requests to the API server.", &["verb", "code"])?,
+            leader: gauge("leader", "Whether this process decides.")?,
             scrape: Mutex::new(()),
             registry,
         };
@@ -100,11 +102,9 @@ impl Metrics {
             synced,
             ledger_writes,
             requests,
+            leader,
             scrape: _,
         } = self;
-        let leader = gauge("leader", "Whether this process decides.")?;
-        // There is no election yet: who runs, leads.
-        leader.set(1);
         let build = gauges("build_info", "The version that runs.", &["version"])?;
         build.with_label_values(&[env!("CARGO_PKG_VERSION")]).set(1);
         let collectors: [Box<dyn Collector>; 13] = [
@@ -119,7 +119,7 @@ impl Metrics {
             Box::new(synced.clone()),
             Box::new(ledger_writes.clone()),
             Box::new(requests.clone()),
-            Box::new(leader),
+            Box::new(leader.clone()),
             Box::new(build),
         ];
         collectors.into_iter().try_for_each(|collector| self.registry.register(collector))
@@ -139,6 +139,11 @@ impl Metrics {
     #[must_use]
     pub fn requests(&self) -> IntCounterVec {
         self.requests.clone()
+    }
+
+    /// From now on this process decides.
+    pub fn lead(&self) {
+        self.leader.set(1);
     }
 
     /// Counts a record.
@@ -253,6 +258,8 @@ mod tests {
             took: Duration::from_secs(3),
         });
         metrics.count(&Record::Stamped { workload, stamp: "db@1".into(), after: Duration::from_secs(2) });
+        assert!(text(&metrics, &state(4)).contains("uptake_leader 0\n"));
+        metrics.lead();
         let text = text(&metrics, &state(4));
         for line in [
             r#"uptake_secret_changes_total{effect="nothing_to_do"} 0"#,

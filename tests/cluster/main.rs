@@ -12,6 +12,7 @@ mod faults;
 mod harness;
 mod humans;
 mod installed_base;
+mod leader;
 mod missing;
 mod others;
 mod policy;

@@ -64,6 +64,14 @@ impl Install {
         Self::for_namespaces(cluster, &[]).await
     }
 
+    /// Another replica of the same installation, with a user of its own: so the audit log tells them apart.
+    pub async fn replica(&self, cluster: &Cluster) -> Self {
+        let user = cluster.user();
+        cluster.grant(&user, rules()).await;
+        cluster.grant_in(&self.own_namespace, &user, own_rules()).await;
+        Self { user, ..self.clone() }
+    }
+
     pub fn arg(mut self, argument: &str) -> Self {
         self.args.push(argument.into());
         self

@@ -186,3 +186,42 @@ async fn a_secret_that_is_not_there_is_none() {
     let answer = performer.perform(Call::GetSecret(SecretId::new("demo", "db"))).await;
     assert!(matches!(answer, Answer::Secret(Ok(None))));
 }
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_written_outside_the_term() {
+    use crate::leader::{Claim, Term};
+    use tokio::{sync::watch, time::Instant};
+
+    let (fake, performer) = performer(vec![object(200, &deployment(42))]);
+    let (claims, term) = watch::channel(None);
+    let performer = performer.in_term(Term::of(term));
+    let note = EventNote {
+        name: "web.1".to_owned(),
+        regarding: ObjectRef::workload(&web(), Uid(7)),
+        related: None,
+        reason: Reason::RolloutStarted,
+        note: String::new(),
+        at: Time(0),
+        secret: None,
+    };
+    let writes = || {
+        [
+            stamp(),
+            Call::WriteLedger { name: "x".to_owned(), over: None, body: vec![] },
+            Call::DeleteLedger { name: "x".to_owned(), over: Version(1) },
+            Call::Note(Box::new(note.clone())),
+        ]
+    };
+    for claim in [None, Some(Claim { expiry: Instant::now() })] {
+        claims.send_replace(claim);
+        for call in writes() {
+            let answer = performer.perform(call).await;
+            assert!(format!("{answer:?}").contains("Unknown"), "{answer:?}");
+        }
+    }
+    assert_eq!(fake.count(), 0);
+    performer.perform(Call::GetWorkload(web())).await;
+    assert_eq!(fake.count(), 1, "reading is free");
+    claims.send_replace(Some(Claim { expiry: Instant::now() + std::time::Duration::from_secs(1) }));
+    assert!(matches!(performer.perform(stamp()).await, Answer::Workload(Ok(_))));
+}
