@@ -7,4 +7,4 @@ simulate: ## Run SEEDS=n histories (FROM=n: from which seed; SEED=n: tell one in
 
 planted: ## Plant bugs, one after the other, and expect each to be found
 	PLANTED=1 SEEDS=$(SEEDS) cargo test --profile simulation --test simulation
-	tests/simulation/planted.sh $(SEEDS)
+	python3 tests/simulation/planted.py $(SEEDS)

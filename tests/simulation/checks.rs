@@ -418,11 +418,10 @@ impl World {
             Decision::Report(ReportOnly::Attempted) => {
                 let outcome = &attempt?.ended.as_ref()?.outcome;
                 let cause = match outcome {
-                    Outcome::Blocked(_) => true,
                     Outcome::Failed(Failure::Reverted(_)) => {
                         it.git_always || self.checks.reverted.contains(&it.uid)
                     }
-                    Outcome::Failed(_) => true,
+                    Outcome::Blocked(_) | Outcome::Failed(_) => true,
                     _ => false,
                 };
                 cause.then_some("attempted")

@@ -9,6 +9,7 @@ pub type Ms = i64;
 
 /// What the cluster is like.
 #[derive(Clone, Debug)]
+#[allow(clippy::struct_excessive_bools)] // Each is a property of its own.
 pub struct Knobs {
     /// By how much each API server's clock is wrong.
     pub skew: [Ms; 3],
@@ -232,7 +233,9 @@ fn knobs(rng: &mut Rng) -> Knobs {
     let skewed = exact && rng.permille(500);
     let mut skew = [0; 3];
     if skewed {
-        skew.iter_mut().for_each(|skew| *skew = rng.between(-10_000, 10_000));
+        for skew in &mut skew {
+            *skew = rng.between(-10_000, 10_000);
+        }
     }
     let quiet = rng.permille(300);
     Knobs {
@@ -258,7 +261,7 @@ fn action(rng: &mut Rng) -> Action {
     match rng.below(1000) {
         0..=229 => Action::SetKey { secret, key, silent },
         230..=264 => Action::SetBack { secret, key, silent },
-        265..=284 => Action::Label { secret, moves_time: on },
+        265..=276 => Action::Label { secret, moves_time: on },
         285..=299 => Action::DeleteSecret { secret },
         300..=324 => Action::CreateSecret { secret, same: on },
         325..=344 => Action::Recreate { secret, same: on },
@@ -269,7 +272,7 @@ fn action(rng: &mut Rng) -> Action {
         415..=434 => Action::Image { workload, bad: rng.permille(400) },
         435..=440 => Action::NeverReady { workload, on },
         441..=443 => Action::Storm { secret, key },
-        444..=476 => Action::Crash { point: crash_point(rng), down: down(rng) },
+        277..=284 | 444..=476 | 749..=908 => Action::Crash { point: crash_point(rng), down: down(rng) },
         477..=501 => Action::Scale { workload, to: rng.pick(&[0, 1, 2, 3]) },
         502..=531 => Action::Restart { workload },
         532..=556 => Action::Undo { workload },
@@ -287,7 +290,6 @@ fn action(rng: &mut Rng) -> Action {
         722..=731 => Action::Deny { workload, on },
         732..=738 => Action::Strip { workload, on: rng.permille(400) },
         739..=748 => Action::Quota { workload, on },
-        749..=908 => Action::Crash { point: crash_point(rng), down: down(rng) },
         909..=948 => Action::Break {
             stream: rng.pick(&[0, 0, 1, 2, 3, 4]),
             relist: rng.permille(600),

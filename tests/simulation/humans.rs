@@ -62,7 +62,9 @@ impl World {
                     self.tell(|_| format!("a label of Secret {} is edited", secret_id(place)));
                     self.write_secret(place, |data, at| {
                         if moves_time {
-                            data.values_mut().for_each(|datum| datum.written = at);
+                            for datum in data.values_mut() {
+                                datum.written = at;
+                            }
                         }
                     });
                 }
@@ -384,7 +386,9 @@ impl World {
         match like {
             Some(like) => {
                 data = like.data;
-                data.values_mut().for_each(|datum| datum.written = at);
+                for datum in data.values_mut() {
+                    datum.written = at;
+                }
             }
             None => {
                 for key in 0..store::KEYS {

@@ -8,8 +8,8 @@ pub enum Bug {
     LedgerWriteLost,
     /// Half of the deletions are never delivered.
     DeletionsLost,
-    /// A conflict is taken for success.
-    ConflictIsSuccess,
+    /// The answer of a conflict never comes.
+    ConflictDropped,
 }
 
-pub const BUGS: [Bug; 3] = [Bug::LedgerWriteLost, Bug::DeletionsLost, Bug::ConflictIsSuccess];
+pub const BUGS: [Bug; 3] = [Bug::LedgerWriteLost, Bug::DeletionsLost, Bug::ConflictDropped];
