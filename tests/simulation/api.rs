@@ -122,8 +122,8 @@ impl World {
                 pod.gone.is_none() && store::namespace(self.owners[pod.owner].namespace) == *namespace
             })
             .collect();
-        let live = there.iter().copied().filter(|pod| self.pods[*pod].is_live()).collect();
-        let evidence = Evidence { namespace: namespace.clone(), pods: live, version: self.version };
+        let pods = there.iter().copied().filter(|pod| self.pods[*pod].is_live()).collect();
+        let evidence = Evidence { namespace: namespace.clone(), pods, version: self.version };
         self.operator.lists.insert((life, id), evidence);
         let facts = there.iter().map(|pod| {
             let pod = &self.pods[*pod];

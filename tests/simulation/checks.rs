@@ -364,17 +364,16 @@ impl World {
             return;
         }
         for pod in stale {
-            match self.unknowable(&self.pods[pod], &it.template) {
-                Some(limit) => self.tally.stale_reason(limit),
-                None => {
-                    let pod = &self.pods[pod];
-                    let (name, born) = (pod.name.clone(), pod.born);
-                    self.violated(format!(
-                        "{id}: pod {name} (born at {born}) is stale at the end, decided: {decision:?}, attempt: {attempt:?}"
-                    ));
-                    return;
-                }
+            let pod = &self.pods[pod];
+            if let Some(limit) = self.unknowable(pod, &it.template) {
+                self.tally.stale_reason(limit);
+                continue;
             }
+            let (name, born) = (pod.name.clone(), pod.born);
+            self.violated(format!(
+                "{id}: pod {name} (born at {born}) is stale at the end, decided: {decision:?}, attempt: {attempt:?}"
+            ));
+            return;
         }
     }
 

@@ -263,8 +263,8 @@ impl World {
                 self.owners[owner].generation += 1;
                 self.touch(owner);
             }
-            Action::Pause { on, .. } => {
-                if self.owners[owner].sort == Sort::Deployment && self.owners[owner].paused != on {
+            Action::Pause { on, .. } if self.owners[owner].sort == Sort::Deployment => {
+                if self.owners[owner].paused != on {
                     self.owners[owner].paused = on;
                     self.owners[owner].generation += 1;
                     self.owners[owner].rollout.paused = on;

@@ -14,13 +14,11 @@ impl World {
     pub fn make_pod(&mut self, owner: usize, set: Option<usize>, ordinal: u32, template: &Rc<Template>) {
         let created = self.stamp_time(self.now);
         let slow = self.knobs.slow_admission && !self.quiet && self.rng.permille(250);
-        if slow {
-            if let Some(set) = set {
-                self.sets[set].pending += 1;
-                let delay = self.rng.between(200, 12_000);
-                self.after(delay, Event::Admitted { owner, set: Some(set), ordinal, created });
-                return;
-            }
+        if let Some(set) = set.filter(|_| slow) {
+            self.sets[set].pending += 1;
+            let delay = self.rng.between(200, 12_000);
+            self.after(delay, Event::Admitted { owner, set: Some(set), ordinal, created });
+            return;
         }
         self.bear(owner, set, ordinal, template, created);
     }

@@ -63,7 +63,7 @@ BUGS = [
      "let clean = verdict.is_clean();", "let clean = true || verdict.is_clean();"),
     ("a ledger write whose answer is lost is thought done", "src/engine/start.rs",
      "            Err(fault) => {\n                self.book.not_written(name, self.now.mono);",
-     "            Err(fault) => {\n                self.book.written(name, self.book.version_of(name));"),
+     "            Err(fault) => {\n                self.book.written(name, Version(1));"),
     ("a proof holds for all references", "src/engine/consumption.rs",
      "marks.filter(|marks| marks.clean_for == Some(references_hash(workload)))", "marks.filter(|_| true)"),
     ("the first sight is proof", "src/decide/births.rs",

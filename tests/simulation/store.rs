@@ -185,6 +185,7 @@ impl Sort {
 
 /// A workload, with what its controller reports.
 #[derive(Clone, Debug)]
+#[allow(clippy::struct_excessive_bools)] // Each is a circumstance of its own.
 pub struct Owner {
     pub sort: Sort,
     pub namespace: u8,

@@ -49,7 +49,7 @@ impl Excuse {
 }
 
 impl World {
-    pub fn place(&self, pod: &Pod, one: &Use) -> Place {
+    pub fn place(&self, pod: &Pod, one: Use) -> Place {
         (self.owners[pod.owner].namespace, one.secret, one.key)
     }
 
@@ -60,7 +60,7 @@ impl World {
     }
 
     /// What a pod was born with. A required value's absence can't be held: it got the one that came next.
-    pub fn held(&self, pod: &Pod, one: &Use) -> Option<u64> {
+    pub fn held(&self, pod: &Pod, one: Use) -> Option<u64> {
         let place = self.place(pod, one);
         let value = self.value_at(place, pod.born);
         if value.is_some() || one.optional {
@@ -71,7 +71,7 @@ impl World {
     }
 
     pub fn is_stale(&self, pod: &Pod, template: &Template, version: u64) -> bool {
-        template.uses.iter().any(|one| self.held(pod, one) != self.value_at(self.place(pod, one), version))
+        template.uses.iter().any(|one| self.held(pod, *one) != self.value_at(self.place(pod, *one), version))
     }
 
     /// Whether a pod was stale by some value that stood from one version to another.
@@ -80,10 +80,10 @@ impl World {
             return true;
         }
         template.uses.iter().any(|one| {
-            let stood = self.stood.get(&self.place(pod, one));
+            let stood = self.stood.get(&self.place(pod, *one));
             let between =
                 stood.into_iter().flatten().filter(|stood| stood.version > from && stood.version <= to);
-            between.into_iter().any(|stood| stood.value != self.held(pod, one))
+            between.into_iter().any(|stood| stood.value != self.held(pod, *one))
         })
     }
 
@@ -98,7 +98,7 @@ impl World {
         template.uses.iter().find_map(|one| {
             // It is of an earlier template, before which nobody kept the value's history.
             let new = !pod.template.uses.contains(one);
-            if new { Some(Excuse::NewReference) } else { self.excuse_of(pod, self.place(pod, one)) }
+            if new { Some(Excuse::NewReference) } else { self.excuse_of(pod, self.place(pod, *one)) }
         })
     }
 
@@ -167,10 +167,10 @@ impl World {
         let stale = template
             .uses
             .iter()
-            .filter(|one| self.held(pod, one) != self.value_at(self.place(pod, one), version));
+            .filter(|one| self.held(pod, **one) != self.value_at(self.place(pod, **one), version));
         let mut why = None;
         for one in stale {
-            why = Some(self.unknowable_of(pod, self.place(pod, one))?);
+            why = Some(self.unknowable_of(pod, self.place(pod, *one))?);
         }
         why
     }

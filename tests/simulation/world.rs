@@ -159,16 +159,11 @@ impl World {
 
     pub fn after(&mut self, delay: Ms, event: Event) {
         self.order += 1;
-        let slot = match self.free.pop() {
-            Some(slot) => {
-                self.slots[slot] = Some(event);
-                slot
-            }
-            None => {
-                self.slots.push(Some(event));
-                self.slots.len() - 1
-            }
-        };
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(None);
+            self.slots.len() - 1
+        });
+        self.slots[slot] = Some(event);
         self.queue.push(Reverse((self.now + delay.max(0), self.order, slot)));
     }
 
@@ -277,19 +272,12 @@ impl World {
     }
 
     pub fn pod_owner(&self, pod: &Pod) -> OwnerFacts {
-        let (kind, name, uid): (&str, Name, Uid) = match pod.set {
-            Some(set) => ("ReplicaSet", self.sets[set].name.clone(), self.sets[set].uid),
-            None => {
-                let owner = &self.owners[pod.owner];
-                let kind = match owner.sort {
-                    store::Sort::Deployment => "Deployment",
-                    store::Sort::StatefulSet => "StatefulSet",
-                    store::Sort::DaemonSet => "DaemonSet",
-                };
-                (kind, owner.name.clone(), owner.uid)
-            }
-        };
-        OwnerFacts { kind: kind.into(), name, uid }
+        if let Some(set) = pod.set {
+            let set = &self.sets[set];
+            return OwnerFacts { kind: "ReplicaSet".into(), name: set.name.clone(), uid: set.uid };
+        }
+        let owner = &self.owners[pod.owner];
+        OwnerFacts { kind: owner.sort.kind().as_str().into(), name: owner.name.clone(), uid: owner.uid }
     }
 
     /// The template of a workload becomes another.
