@@ -263,13 +263,13 @@ impl World {
                 self.owners[owner].generation += 1;
                 self.touch(owner);
             }
-            Action::Pause { on, .. } if self.owners[owner].sort == Sort::Deployment => {
-                if self.owners[owner].paused != on {
-                    self.owners[owner].paused = on;
-                    self.owners[owner].generation += 1;
-                    self.owners[owner].rollout.paused = on;
-                    self.touch(owner);
-                }
+            Action::Pause { on, .. }
+                if self.owners[owner].sort == Sort::Deployment && self.owners[owner].paused != on =>
+            {
+                self.owners[owner].paused = on;
+                self.owners[owner].generation += 1;
+                self.owners[owner].rollout.paused = on;
+                self.touch(owner);
             }
             Action::DeleteWorkload { slow, .. } => self.delete_workload(owner, slow),
             Action::RecreateWorkload { .. } => {

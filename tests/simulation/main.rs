@@ -198,12 +198,11 @@ fn plant() -> ExitCode {
     let seeds = number("SEEDS").unwrap_or(20_000);
     let mut missed = false;
     for bug in BUGS {
-        match run_all(0, seeds, Some(bug)).1 {
-            Some(seed) => println!("{bug:?}: found by seed {seed}"),
-            None => {
-                println!("{bug:?}: not found in {seeds} histories");
-                missed = true;
-            }
+        if let Some(seed) = run_all(0, seeds, Some(bug)).1 {
+            println!("{bug:?}: found by seed {seed}");
+        } else {
+            println!("{bug:?}: not found in {seeds} histories");
+            missed = true;
         }
     }
     if missed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
