@@ -210,7 +210,7 @@ pub fn script(seed: u64) -> Script {
     let mut rng = Rng::new(seed);
     let knobs = knobs(&mut rng);
     let until = rng.between(120_000, 900_000);
-    let count = rng.between(17, 38);
+    let count = rng.between(18, 39);
     let mut lines = Vec::new();
     let mut at = rng.between(500, 20_000);
     for _ in 0..count {
