@@ -13,6 +13,8 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 COPY = ROOT / "target" / "planted"
+# Its own: cargo names what it builds of the copy as it names what it builds of the original.
+TARGET = ROOT / "target" / "planted-build"
 SEEDS = sys.argv[1] if len(sys.argv) > 1 else "20000"
 ONLY = sys.argv[2:]
 
@@ -92,7 +94,7 @@ def main():
             missed.append(name)
             continue
         file.write_text(text.replace(old, new))
-        env = {**os.environ, "SEEDS": SEEDS, "CARGO_TARGET_DIR": str(ROOT / "target"), "RUSTFLAGS": os.environ.get("RUSTFLAGS", ""), "WHOLE": "1"}
+        env = {**os.environ, "SEEDS": SEEDS, "CARGO_TARGET_DIR": str(TARGET), "RUSTFLAGS": os.environ.get("RUSTFLAGS", ""), "WHOLE": "1"}
         run = subprocess.run(
             ["cargo", "test", "--quiet", "--profile", "simulation", "--test", "simulation"],
             cwd=COPY, env=env, capture_output=True, text=True)

@@ -139,7 +139,12 @@ impl World {
         }
         let stood = self.stood.get(&place).map(Vec::as_slice).unwrap_or_default();
         let since = stood.iter().filter(|stood| stood.version > pod.born).count();
-        (since >= uptake::ledger::ENTRIES).then_some(Excuse::Forgotten)
+        // Of a value that nobody consumed as far as the operator heard, it remembers the last change only: more than one
+        // may have come before a late watch told of the consumer.
+        let soon =
+            stood.iter().filter(|stood| stood.version > pod.born && stood.at < pod.created + 12_000).count();
+        let unheard = self.knobs.late > 0 && soon >= 2;
+        (since >= uptake::ledger::ENTRIES || unheard).then_some(Excuse::Forgotten)
     }
 
     /// Whether nothing but clocks tells whether a pod is older than a change, and they don't tell well enough: a
