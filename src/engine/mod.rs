@@ -49,7 +49,7 @@ use self::{
 use crate::{
     agenda::{Queue, Slots},
     catalog::Catalog,
-    facts::{Mono, Name, Namespace, Now, SecretId, Uid, WorkloadId},
+    facts::{Mono, Name, Namespace, Now, SecretId, Uid, Version, WorkloadId},
     ledger::{Book, Edit, Findings, Point, SCHEME, Sightings, Urgency},
     record::Record,
 };
@@ -76,6 +76,8 @@ pub struct Engine {
     stage: Stage,
     stopping: bool,
     secrets_fault: Option<InventoryFault>,
+    /// The lowest version of a Secret that the list under way shows older than it was.
+    set_back_to: Option<Version>,
     sightings: Sightings,
     catalog: Catalog,
     book: Book,
@@ -127,7 +129,7 @@ enum Pending {
     DeleteLedger,
     ProbePods,
     Pods(Namespace),
-    PodsAt(Namespace, crate::facts::Version),
+    PodsAt(Namespace, Version),
     Owners(Namespace),
     Outside(SecretId),
     Reread(WorkloadId),
@@ -152,6 +154,7 @@ impl Engine {
             stage: Stage::New,
             stopping: false,
             secrets_fault: None,
+            set_back_to: None,
             sightings: Sightings::new(config.namespaces.len() > 1),
             catalog: Catalog::new(&config.kinds),
             book: Book::new(config.own_namespace_uid, scheme, Point::default()),

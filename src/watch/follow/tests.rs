@@ -241,16 +241,31 @@ async fn ignored_namespaces_are_dropped() {
 }
 
 #[tokio::test]
-async fn a_resumption_after_failures_breaks_nothing() {
+async fn a_resumption_at_a_busy_server_breaks_nothing() {
     let replies = vec![
         lines(&[bookmark(9, true)]),
-        status(500, "etcd is busy"),
+        status(429, "later"),
         status(429, "later"),
         open(&[event("ADDED", &secret("a", 10))]),
     ];
     let (words, seen) = follow_secrets(replies, 3).await;
     assert_eq!(words, ["relist", "complete@9", "+a@10"]);
     assert!(seen[3].contains("resourceVersion=9&"), "{seen:?}");
+}
+
+#[tokio::test]
+async fn after_a_server_that_was_down_the_list_is_fresh_for_the_store_may_be_another() {
+    let replies = vec![
+        lines(&[bookmark(9, true)]),
+        status(503, "etcd is being restored"),
+        status(429, "later"),
+        lines(&[event("ADDED", &secret("a", 12))]),
+        lines(&[event("ADDED", &secret("a", 7)), bookmark(12, true)]),
+        open(&[event("ADDED", &secret("b", 13))]),
+    ];
+    let (words, seen) = follow_secrets(replies, 6).await;
+    assert_eq!(words, ["relist", "complete@9", "relist", "+a@7", "complete@12", "+b@13"]);
+    assert!(seen[4].contains("sendInitialEvents=true"), "{seen:?}");
 }
 
 #[tokio::test]
