@@ -48,7 +48,7 @@ use self::{
 };
 use crate::{
     agenda::{Queue, Slots},
-    catalog::Catalog,
+    catalog::{Catalog, mounted::Mounts},
     facts::{Mono, Name, Namespace, Now, SecretId, Uid, Version, WorkloadId},
     ledger::{Book, Edit, Findings, Point, SCHEME, Sightings, Urgency},
     record::Record,
@@ -76,6 +76,8 @@ pub struct Engine {
     stage: Stage,
     stopping: bool,
     secrets_fault: Option<InventoryFault>,
+    /// What the Secrets Store CSI driver mounted.
+    mounts: Mounts,
     /// The lowest version of a Secret that the list under way shows older than it was.
     set_back_to: Option<Version>,
     sightings: Sightings,
@@ -154,6 +156,7 @@ impl Engine {
             stage: Stage::New,
             stopping: false,
             secrets_fault: None,
+            mounts: Mounts::default(),
             set_back_to: None,
             sightings: Sightings::new(config.namespaces.len() > 1),
             catalog: Catalog::new(&config.kinds),
@@ -201,6 +204,7 @@ impl Engine {
             Input::Namespaces(watched) => self.take_namespaces(watched),
             Input::ServiceAccounts(watched) => self.take_service_accounts(watched),
             Input::ProviderClasses(watched) => self.take_provider_classes(watched),
+            Input::Mounts(watched) => self.take_mounts(watched),
             Input::Answer(id, answer) => self.take_answer(id, answer),
             Input::Lead => self.lead(),
             Input::Tick => {}

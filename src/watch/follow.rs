@@ -38,6 +38,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// waits, a changed Secret isn't seen; one client that asks every few seconds is no load.
 const FIRST_PAUSE: Duration = Duration::from_millis(800);
 const LAST_PAUSE: Duration = Duration::from_secs(5);
+/// How often it is looked whether a kind that isn't there has come: most clusters never get it.
+const ABSENT_PAUSE: Duration = Duration::from_secs(30);
 /// A stream that ends at once and without a word is a failure, or the loop would spin.
 const SHORT: Duration = Duration::from_secs(1);
 /// Warnings about unreadable objects are kept apart up to this many.
@@ -92,7 +94,7 @@ pub async fn follow<R: Read>(api: Api, target: Target, reader: R, out: Outlet<R:
         .with_jitter()
         .without_max_times();
     let backoff = ExponentialBackoff::from(backoff);
-    follow_with(api, target, reader, out, Box::new(backoff)).await;
+    follow_with(api, target, reader, out, Box::new(backoff), ABSENT_PAUSE).await;
 }
 
 async fn follow_with<R: Read>(
@@ -101,6 +103,7 @@ async fn follow_with<R: Read>(
     reader: R,
     out: Outlet<R::Item, R::Id>,
     backoff: Box<dyn Backoff>,
+    absent_pause: Duration,
 ) {
     let mut follower = Follower {
         api,
@@ -109,6 +112,7 @@ async fn follow_with<R: Read>(
         reader,
         out,
         backoff,
+        absent_pause,
         streamed: true,
         at: Version(0),
         heard: Instant::now(),
@@ -149,6 +153,7 @@ struct Follower<R: Read> {
     reader: R,
     out: Outlet<R::Item, R::Id>,
     backoff: Box<dyn Backoff>,
+    absent_pause: Duration,
     /// Whether the server streams initial lists (Kubernetes 1.34 does).
     streamed: bool,
     /// Up to where everything has been delivered.
@@ -453,7 +458,7 @@ impl<R: Read> Follower<R> {
         let pause = self.backoff.next().unwrap_or(LAST_PAUSE);
         if self.counts_as_empty() {
             // The other parts of the kind may wait for this one's empty list.
-            let _ = timeout(pause, self.out.asked()).await;
+            let _ = timeout(pause.max(self.absent_pause), self.out.asked()).await;
         } else {
             let _ = timeout(pause, self.out.gone()).await;
         }

@@ -80,7 +80,8 @@ async fn said(api: Api, target: Target, count: usize) -> Vec<String> {
     let (to, mut from) = mpsc::channel(100);
     let (_round, rounds) = watch::channel(0);
     let reader = Secrets { key, ignored: vec!["kube-system".into()] };
-    let task = tokio::spawn(follow_with(api, target, reader, Outlet::new(0, rounds, to), quick()));
+    let task =
+        tokio::spawn(follow_with(api, target, reader, Outlet::new(0, rounds, to), quick(), Duration::ZERO));
     let mut words = Vec::new();
     while words.len() < count {
         let next = timeout(Duration::from_secs(20), from.recv()).await;
@@ -206,7 +207,7 @@ async fn what_counts_as_empty_is_said_again_when_a_fresh_list_is_asked_for() {
     let (to, mut from) = mpsc::channel(100);
     let (round, rounds) = watch::channel(0);
     let reader = Secrets { key, ignored: Vec::new() };
-    tokio::spawn(follow_with(api, absentable(), reader, Outlet::new(0, rounds, to), quick()));
+    tokio::spawn(follow_with(api, absentable(), reader, Outlet::new(0, rounds, to), quick(), Duration::ZERO));
     for asked in 0..3 {
         round.send_replace(asked);
         for expected in ["relist", "complete@0"] {
@@ -319,7 +320,8 @@ async fn no_value_of_a_garbled_answer_is_ever_logged() {
     let (to, mut from) = mpsc::channel(100);
     let (_round, rounds) = watch::channel(0);
     let reader = Secrets { key: DigestKey::new([1; KEY_BYTES]), ignored: vec![] };
-    let task = tokio::spawn(follow_with(api, target(), reader, Outlet::new(0, rounds, to), quick()));
+    let task =
+        tokio::spawn(follow_with(api, target(), reader, Outlet::new(0, rounds, to), quick(), Duration::ZERO));
     let mut words = Vec::new();
     while server.count() < 7 {
         tokio::select! {
@@ -367,7 +369,7 @@ async fn a_kind_that_is_not_known_is_waited_for() {
     let (_round, rounds) = watch::channel(0);
     let reader =
         Workloads { kind: Kind::Deployment, ignored: vec![], options: ReadOptions { roll_volumes: true } };
-    tokio::spawn(follow_with(api, target(), reader, Outlet::new(0, rounds, to), quick()));
+    tokio::spawn(follow_with(api, target(), reader, Outlet::new(0, rounds, to), quick(), Duration::ZERO));
     let mut words = Vec::new();
     for _ in 0..3 {
         let Said { words: said, .. } = from.recv().await.unwrap();
@@ -383,7 +385,7 @@ async fn a_new_round_makes_a_fresh_list() {
     let (to, mut from) = mpsc::channel(100);
     let (round, rounds) = watch::channel(0);
     let reader = Secrets { key: DigestKey::new([1; KEY_BYTES]), ignored: vec![] };
-    tokio::spawn(follow_with(api, target(), reader, Outlet::new(0, rounds, to), quick()));
+    tokio::spawn(follow_with(api, target(), reader, Outlet::new(0, rounds, to), quick(), Duration::ZERO));
     for (asked, version) in [(0, 9), (1, 10)] {
         round.send_replace(asked);
         let relist = from.recv().await.unwrap();
