@@ -168,7 +168,10 @@ impl Engine {
             problems_told: BTreeSet::new(),
             comparable: false,
             queue: Queue::default(),
-            slots: Slots::new(config.max_concurrent_rollouts),
+            slots: match config.namespaces.len() {
+                1 => Slots::for_one_namespace(config.max_concurrent_rollouts),
+                _ => Slots::new(config.max_concurrent_rollouts),
+            },
             tasks: BTreeMap::new(),
             intended: BTreeSet::new(),
             looks: BTreeMap::new(),
