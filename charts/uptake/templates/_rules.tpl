@@ -30,8 +30,20 @@
 {{- end }}
 {{- end -}}
 
-{{/* In its own namespace: the ledger and the digest key, its identity, the Lease. */}}
+{{/* In its own namespace: the ledger and the digest key, its identity, the Lease; and what a ClusterRole would give. */}}
 {{- define "uptake.rules.own" -}}
+{{- if .Values.namespaces -}}
+- apiGroups: [""]
+  resources: [secrets]
+  verbs: [get, list, create, update]
+- apiGroups: [""]
+  resources: [namespaces]
+  resourceNames: [{{ .Release.Namespace }}]
+  verbs: [get, watch]
+- apiGroups: [events.k8s.io]
+  resources: [events]
+  verbs: [create]
+{{- else -}}
 - apiGroups: [""]
   resources: [secrets]
   verbs: [create, update, delete]
@@ -39,6 +51,7 @@
   resources: [namespaces]
   resourceNames: [{{ .Release.Namespace }}]
   verbs: [get]
+{{- end }}
 {{- if .Values.leaderElection.enabled }}
 - apiGroups: [coordination.k8s.io]
   resources: [leases]
