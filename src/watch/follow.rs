@@ -52,6 +52,8 @@ pub struct Target {
     pub kind: String,
     /// The path of the collection.
     pub path: String,
+    /// The path of a watch, where it isn't the collection's. It selects by itself.
+    pub watch_path: Option<String>,
     /// The field selector.
     pub fields: Option<String>,
     /// How many objects a page has, where lists are paged.
@@ -256,10 +258,11 @@ impl<R: Read> Follower<R> {
             ("timeoutSeconds", lifetime.as_str()),
         ];
         query.extend_from_slice(more);
-        if let Some(fields) = &self.target.fields {
+        let Target { path, watch_path, fields, .. } = &self.target;
+        if let Some(fields) = fields.as_ref().filter(|_| watch_path.is_none()) {
             query.push(("fieldSelector", fields));
         }
-        let request = cluster::get(&path::with(&self.target.path, &query));
+        let request = cluster::get(&path::with(watch_path.as_ref().unwrap_or(path), &query));
         self.api.open(request, READ_LIMIT).await.map(Lines::new)
     }
 

@@ -99,6 +99,7 @@ impl Starter<'_> {
             let mut names = namespaces;
             names.extend((!names.contains(&own)).then(|| own.clone()));
             let target = |(name, seed): (&Namespace, u64)| Target {
+                watch_path: Some(path::watched_namespace(name)),
                 fields: Some(format!("metadata.name={name}")),
                 optional: true,
                 seed: template.seed.wrapping_add(seed),
@@ -148,6 +149,7 @@ impl Starter<'_> {
             Target {
                 kind: kind.to_owned(),
                 path: path(namespace.map(|namespace| &**namespace)),
+                watch_path: None,
                 fields: fields.map(ToOwned::to_owned),
                 page,
                 optional: false,

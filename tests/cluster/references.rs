@@ -11,7 +11,8 @@ use crate::{
     support::{
         cluster::{Cluster, Options},
         objects::{Namespace, SOON},
-        operator::{Install, Operator, own_rules, rules},
+        operator::{Install, Operator},
+        rules,
         wait::eventually,
         workload::{Via, Workload},
     },
@@ -232,11 +233,10 @@ async fn without_the_right_to_read_service_accounts_everything_else_goes_on() {
     ns.run(&web).await;
     let mut install = Install::for_namespaces(cluster, &[&ns.name]).await;
     install.user = cluster.user();
-    let mut rights = rules();
-    let resources = rights[0]["resources"].as_array_mut().unwrap();
-    resources.retain(|resource| resource != "serviceaccounts");
+    let mut rights = rules::cluster_wide();
+    rights.as_array_mut().unwrap().retain(|rule| rule["resources"][0] != "serviceaccounts");
     cluster.grant(&install.user, rights).await;
-    cluster.grant_in(&install.own_namespace, &install.user, own_rules()).await;
+    cluster.grant_in(&install.own_namespace, &install.user, rules::own(&install.own_namespace)).await;
     let operator = &Operator::start(cluster, &install);
     operator.wait_ready(ROLLED).await;
     wait_log(operator, &["ServiceAccount", "Inventory is not known"], 1).await;

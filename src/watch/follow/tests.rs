@@ -37,6 +37,7 @@ fn target() -> Target {
     Target {
         kind: "Secret".to_owned(),
         path: "/api/v1/secrets".to_owned(),
+        watch_path: None,
         fields: Some("type!=x".to_owned()),
         page: 50,
         optional: false,
