@@ -76,7 +76,9 @@ impl Install {
         for namespace in &self.namespaces {
             cluster.grant_in(namespace, &user, rules::watched()).await;
         }
-        cluster.grant_in(&self.own_namespace, &user, rules::own_without_cluster_role(&self.own_namespace)).await;
+        cluster
+            .grant_in(&self.own_namespace, &user, rules::own_without_cluster_role(&self.own_namespace))
+            .await;
         cluster.audited(&user, &self.own_namespace, "roles");
         Self { user, ..self }
     }
