@@ -3,6 +3,7 @@
 #
 #   tests/cluster/build.sh                    etcd, the control plane, kubectl and kwok
 #   TOOLS="helm promtool" tests/cluster/build.sh    these as well
+#   TOOLS=node tests/cluster/build.sh         what a real node runs as well: kubelet, kube-proxy, containerd, CNI plugins
 #   K8S=1.34.4 tests/cluster/build.sh         another Kubernetes, in a folder of its own
 #
 # Progress goes to stderr, the folder to stdout: the tests run this script and read its answer. Nothing is
@@ -39,7 +40,21 @@ programs=(
   "kubectl|kubernetes|$k/kubectl|$version"
   "kwok|kwok|sigs.k8s.io/kwok/cmd/kwok|$kwok_version"
 )
+add_node() {
+  local containerd=github.com/containerd/containerd/v2 plugins=github.com/containernetworking/plugins
+  local versions=$modules/containerd/go.mod containerd_version plugins_version program
+  containerd_version=$(sed -n "s|^\t$containerd v||p" "$versions" | cut -d' ' -f1)
+  plugins_version=$(sed -n "s|^\t$plugins v||p" "$versions" | cut -d' ' -f1)
+  for program in kubelet kube-proxy; do programs+=("$program|kubernetes|$k/$program|$version"); done
+  for program in containerd containerd-shim-runc-v2 ctr; do
+    programs+=("$program|containerd|$containerd/cmd/$program|$containerd_version")
+  done
+  for program in main/bridge ipam/host-local; do
+    programs+=("${program#*/}|containerd|$plugins/plugins/$program|$plugins_version")
+  done
+}
 for tool in ${TOOLS:-} "$@"; do
+  [ "$tool" != node ] || { add_node; continue; }
   module=$modules/$tool/go.mod
   [ -f "$module" ] || fail "unknown tool \"$tool\": there is no $module"
   package=$(sed -n 's|^tool ||p' "$module")
@@ -101,7 +116,12 @@ write_kubernetes_module() {
 }
 
 build() {
-  local name=$1 module=$2 package=$3 program_version=$4 folder=$modules/$2 flags="-s -w" mod=readonly
+  local name=$1 module=$2 package=$3 program_version=$4 folder=$modules/$2 flags="-s -w" mod=readonly tags=
+  if [ "$module" = containerd ]; then
+    # Without the snapshotters that need C libraries. The shim tells its version, and containerd asks for it.
+    tags=no_btrfs,no_devmapper,no_zfs
+    flags="$flags -X github.com/containerd/containerd/v2/version.Version=v$program_version"
+  fi
   if [ "$module" = kubernetes ]; then
     flags="$flags -X k8s.io/component-base/version.gitVersion=v$program_version"
     if [ "$version" = "$pinned" ]; then
@@ -112,7 +132,7 @@ build() {
     fi
   fi
   # Built beside its place and moved there: a half-written program is never run.
-  (cd "$folder" && go build -v -mod="$mod" -trimpath -ldflags "$flags" -o "$bin/.$name.$$" "$package") \
+  (cd "$folder" && go build -v -mod="$mod" -tags "$tags" -trimpath -ldflags "$flags" -o "$bin/.$name.$$" "$package") \
     >"$bin/.$name.log" 2>&1 9>&- &
   pid=$!
   local began=$SECONDS next=$((SECONDS + 15))

@@ -1,0 +1,63 @@
+//! A real node: kubelet, containerd and runc run the consumers of Secrets, Helm brings Uptake, and what counts is what the
+//! processes print.
+//!
+//! It fails if any of what it says didn't happen, and leaves no process, mount, cgroup or link behind, however it ends.
+
+mod node;
+mod shop;
+mod stage;
+mod story;
+mod uptake;
+mod wait;
+
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use node::Node;
+use stage::Stage;
+
+/// What can go wrong; its text is all that anybody needs of it.
+pub type Error = Box<dyn std::error::Error + Send + Sync>;
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Usage: e2e PROGRAMS IMAGES, the folders that `make e2e` fills.
+fn main() -> ExitCode {
+    let mut arguments = std::env::args_os().skip(1).map(PathBuf::from);
+    let (Some(programs), Some(images)) = (arguments.next(), arguments.next()) else {
+        eprintln!("e2e PROGRAMS IMAGES: run it with make e2e");
+        return ExitCode::from(2);
+    };
+    match run(&programs, &images) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("\ne2e failed: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(programs: &Path, images: &Path) -> Result<()> {
+    let stage = Stage::new();
+    let node = Node::start(programs, images)?;
+    match story::tell(&stage, &node) {
+        Ok(()) => {
+            keep_up(&node);
+            node.down()?;
+            stage.fact("the node is down; no process, mount, cgroup or link of it is left");
+            Ok(())
+        }
+        Err(error) => Err(node.fail(error)),
+    }
+}
+
+/// With KEEP=1 the node goes on until Ctrl-C or the end of the input.
+fn keep_up(node: &Node) {
+    if std::env::var("KEEP").is_ok_and(|keep| keep == "1") {
+        println!("\nThe node goes on until Enter. To play with it:");
+        println!("  export KUBECONFIG={}", node.folder.join("admin.conf").display());
+        println!("  nsenter -t $(cat {}) -n {}", node.folder.join("pid").display(), node.programs.join("kubectl").display());
+        let _ = std::io::stdin().read_line(&mut String::new());
+    }
+}
