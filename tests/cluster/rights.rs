@@ -2,7 +2,7 @@
 
 use crate::stage::{ROLLED, Stage, VALUE, reader, wait_held};
 use crate::support::http;
-use crate::support::operator::{Install, Operator};
+use crate::support::operator::Operator;
 use crate::support::proxy::{Asked, Fault, Proxy};
 use crate::support::rules;
 use crate::support::wait::eventually;
@@ -43,7 +43,10 @@ async fn a_kind_that_may_not_be_listed_stops_no_other_and_comes_back_by_itself()
     stage.run(&[web, database]).await;
     stage.install.user = stage.cluster.user();
     stage.cluster.grant(&stage.install.user, blind_to_stateful_sets()).await;
-    stage.cluster.grant_in(&stage.install.own_namespace, &stage.install.user, rules::own(&stage.install.own_namespace)).await;
+    stage
+        .cluster
+        .grant_in(&stage.install.own_namespace, &stage.install.user, rules::own(&stage.install.own_namespace))
+        .await;
     stage.install = stage.install.clone().log_level("info");
     let mut audit = stage.cluster.audit_from_now();
     let operator = Operator::start(stage.cluster, &stage.install);

@@ -55,10 +55,8 @@ pub fn all() -> Vec<(Operator, Asked)> {
 }
 
 fn folder() -> PathBuf {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("target"),
-        PathBuf::from,
-    );
+    let target = std::env::var_os("CARGO_TARGET_DIR")
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("target"), PathBuf::from);
     target.join("cluster/audit")
 }
 
@@ -78,13 +76,16 @@ fn of_run(note: &Path) -> Vec<(Operator, Asked)> {
     let text = fs::read_to_string(&log).expect("a log");
     let lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     lines
-        .filter_map(|line| Some((operators.get(line["user"]["username"].as_str()?)?.clone(), Asked::of(&line))))
+        .filter_map(|line| {
+            Some((operators.get(line["user"]["username"].as_str()?)?.clone(), Asked::of(&line)))
+        })
         .collect()
 }
 
 impl Asked {
     fn of(line: &Value) -> Self {
-        let text = |pointer: &str| line.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let text =
+            |pointer: &str| line.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
         let code = line["responseStatus"]["code"].as_u64().unwrap_or_default();
         Self {
             verb: text("/verb"),

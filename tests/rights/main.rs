@@ -17,9 +17,16 @@ fn nothing_was_forbidden() {
     let forbidden: Vec<String> = all()
         .iter()
         .filter(|(_, asked)| asked.is_forbidden)
-        .map(|(operator, asked)| format!("{} by {:?} in {}", asked.uri, operator.rights, operator.own_namespace))
+        .map(|(operator, asked)| {
+            format!("{} by {:?} in {}", asked.uri, operator.rights, operator.own_namespace)
+        })
         .collect();
-    assert!(forbidden.is_empty(), "{} requests: {:#?}", forbidden.len(), &forbidden[..forbidden.len().min(10)]);
+    assert!(
+        forbidden.is_empty(),
+        "{} requests: {:#?}",
+        forbidden.len(),
+        &forbidden[..forbidden.len().min(10)]
+    );
 }
 
 #[test]
@@ -31,7 +38,9 @@ fn every_right_was_used() {
     let mut look = |of: Rights, role: &str, rules: &Value, place: &dyn Fn(&Operator, &Asked) -> bool| {
         for right in rights(rules) {
             let used = all.iter().any(|(operator, asked)| {
-                operator.rights == of && place(operator, asked) && right.allows(asked, &operator.own_namespace)
+                operator.rights == of
+                    && place(operator, asked)
+                    && right.allows(asked, &operator.own_namespace)
             });
             if !used {
                 unused.push(format!("{role}: {right:?}"));
@@ -62,8 +71,11 @@ fn the_whole_cluster_was_watched() {
 #[test]
 fn secrets_elsewhere_can_only_be_read() {
     for rules in [rules::cluster_wide(), rules::watched()] {
-        let mut verbs: Vec<_> =
-            rights(&rules).into_iter().filter(|right| right.resource == "secrets").map(|right| right.verb).collect();
+        let mut verbs: Vec<_> = rights(&rules)
+            .into_iter()
+            .filter(|right| right.resource == "secrets")
+            .map(|right| right.verb)
+            .collect();
         verbs.sort_unstable();
         assert_eq!(verbs, ["get", "list", "watch"]);
     }
@@ -111,7 +123,8 @@ fn rights(rules: &Value) -> Vec<Right> {
         for group in texts(rule, "apiGroups") {
             for resource in texts(rule, "resources") {
                 for verb in texts(rule, "verbs") {
-                    let (group, resource, names) = (group.clone(), resource.clone(), texts(rule, "resourceNames"));
+                    let (group, resource, names) =
+                        (group.clone(), resource.clone(), texts(rule, "resourceNames"));
                     rights.push(Right { group, resource, verb, names });
                 }
             }

@@ -27,7 +27,8 @@ pub fn own_without_cluster_role(namespace: &str) -> Value {
 }
 
 fn renamed(mut rules: Value, namespace: &str) -> Value {
-    let names = rules.as_array_mut().into_iter().flatten().filter_map(|rule| rule["resourceNames"].as_array_mut());
+    let names =
+        rules.as_array_mut().into_iter().flatten().filter_map(|rule| rule["resourceNames"].as_array_mut());
     for name in names.flatten().filter(|name| **name == OWN) {
         *name = namespace.into();
     }

@@ -41,7 +41,9 @@ impl Helm {
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
         command.args(arguments).stdin(Stdio::null()).env_remove("KUBECONFIG");
-        for (name, folder) in [("HELM_CACHE_HOME", "cache"), ("HELM_CONFIG_HOME", "config"), ("HELM_DATA_HOME", "data")] {
+        for (name, folder) in
+            [("HELM_CACHE_HOME", "cache"), ("HELM_CONFIG_HOME", "config"), ("HELM_DATA_HOME", "data")]
+        {
             command.env(name, self.home.join(folder));
         }
         if let Some(kubeconfig) = &self.kubeconfig {
@@ -59,7 +61,8 @@ impl Helm {
     pub fn template(&self, namespace: &str, more: &[&str]) -> Result<Vec<Document>> {
         let chart = folder().display().to_string();
         // Without a cluster helm knows no Kubernetes but its own.
-        let mut arguments = vec!["template", "uptake", &chart, "--namespace", namespace, "--kube-version", "1.34.0"];
+        let mut arguments =
+            vec!["template", "uptake", &chart, "--namespace", namespace, "--kube-version", "1.34.0"];
         arguments.extend_from_slice(more);
         documents(&self.run(&arguments)?)
     }

@@ -19,12 +19,18 @@ pub fn all(helm: &Helm) -> Result<BTreeMap<PathBuf, String>> {
     let cluster_wide = helm.template(NAMESPACE, &[])?;
     let namespaced = helm.template(NAMESPACE, &["--set", &format!("namespaces={{{WATCHED}}}")])?;
     let monitoring = ["serviceMonitor", "prometheusRule", "grafanaDashboard"];
-    let monitoring: Vec<_> = monitoring.iter().flat_map(|what| ["--set".into(), format!("{what}.enabled=true")]).collect();
+    let monitoring: Vec<_> =
+        monitoring.iter().flat_map(|what| ["--set".into(), format!("{what}.enabled=true")]).collect();
     let monitoring = helm.template(NAMESPACE, &monitoring.iter().map(String::as_str).collect::<Vec<_>>())?;
     let mut files = BTreeMap::new();
     put(&mut files, "config/base", &BASE, &cluster_wide);
     put(&mut files, "config/overlays/cluster-wide", &["rbac-cluster.yaml"], &cluster_wide);
-    put(&mut files, "config/overlays/namespaced", &["rbac-namespaces.yaml", "rbac-own.yaml", "deployment.yaml"], &namespaced);
+    put(
+        &mut files,
+        "config/overlays/namespaced",
+        &["rbac-namespaces.yaml", "rbac-own.yaml", "deployment.yaml"],
+        &namespaced,
+    );
     put(&mut files, "config/overlays/monitoring", &MONITORING, &monitoring);
     Ok(files)
 }

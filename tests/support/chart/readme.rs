@@ -12,7 +12,12 @@ pub fn page(template: &str, sections: &[Section]) -> String {
         let _ = writeln!(tables, "### {}\n\n| value | default | |\n| --- | --- | --- |", section.title);
         for value in &section.values {
             let description = value.description.replace('|', "\\|");
-            let _ = writeln!(tables, "| `{}` | {} | {description} |", value.path.join("."), default(&value.default));
+            let _ = writeln!(
+                tables,
+                "| `{}` | {} | {description} |",
+                value.path.join("."),
+                default(&value.default)
+            );
         }
         tables.push('\n');
     }

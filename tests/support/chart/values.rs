@@ -55,7 +55,8 @@ pub fn parse(text: &str) -> Result<Vec<Section>> {
             }
             value_at = Some(indent);
             let Comment { text, schema } = std::mem::take(&mut comment);
-            let path: Vec<String> = groups.iter().map(|(_, group)| group.clone()).chain([key.into()]).collect();
+            let path: Vec<String> =
+                groups.iter().map(|(_, group)| group.clone()).chain([key.into()]).collect();
             let default = defaults.pointer(&format!("/{}", path.join("/"))).cloned();
             let default = default.ok_or_else(|| format!("{} has no default", path.join(".")))?;
             let section = sections.last_mut().ok_or("a value stands before the first section")?;
@@ -70,7 +71,9 @@ pub fn parse(text: &str) -> Result<Vec<Section>> {
 impl Comment {
     fn add(&mut self, words: &str) -> Result<()> {
         match words.strip_prefix("@schema ") {
-            Some(json) => self.schema = Some(serde_json::from_str(json).map_err(|error| format!("{error}: {json}"))?),
+            Some(json) => {
+                self.schema = Some(serde_json::from_str(json).map_err(|error| format!("{error}: {json}"))?)
+            }
             None => self.text.push(words.into()),
         }
         Ok(())
