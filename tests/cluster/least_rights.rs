@@ -23,9 +23,15 @@ async fn an_installation_uses_its_rights() {
 
     let roles = Scene::set(cluster, "roles").await;
     let install = Install::for_namespaces(cluster, &[&roles.ns.name]).await.by_roles_only(cluster).await;
-    let operator = roles.play(cluster, &install).await;
-    // Without a ClusterRole too, the emergency stop is seen.
-    annotate(cluster, &install.own_namespace, Some("true")).await;
+    let (operator, _proxy) = roles.play(cluster, &install).await;
+    // Without a ClusterRole too, the emergency stop is seen, and a word that can't be understood means it.
+    let mut audit = cluster.audit_from_now();
+    annotate(cluster, &install.own_namespace, Some("yes")).await;
+    audit
+        .wait(ROLLED, |entry| {
+            entry.resource == "events" && entry.namespace == install.own_namespace && entry.code == 201
+        })
+        .await;
     roles.ns.set_secret("db", &[("password", "three")]).await;
     wait_held(&operator, "operator_paused", 3.0).await;
     annotate(cluster, &install.own_namespace, None).await;
@@ -34,7 +40,7 @@ async fn an_installation_uses_its_rights() {
 
     let everywhere = Scene::set(cluster, "everywhere").await;
     let install = Install::for_cluster(cluster).await;
-    let operator = everywhere.play(cluster, &install).await;
+    let (operator, _proxy) = everywhere.play(cluster, &install).await;
     end(&operator).await;
     forgets(cluster, &install, everywhere).await;
 }
@@ -96,7 +102,7 @@ impl<'a> Scene<'a> {
     }
 
     /// Lists by the page, conflicts, a missing Secret, a rollout of each kind.
-    async fn play(&self, cluster: &Cluster, install: &Install) -> Operator {
+    async fn play(&self, cluster: &Cluster, install: &Install) -> (Operator, Proxy) {
         let proxy = Proxy::start(cluster).await;
         // Of single namespaces there is a watch only.
         let streamed =
@@ -114,7 +120,7 @@ impl<'a> Scene<'a> {
         wait_held(&operator, "missing", 1.0).await;
         self.ns.set_secret("other", &[("key", "two")]).await;
         self.wait_values("two").await;
-        operator
+        (operator, proxy)
     }
 
     async fn wait_values(&self, value: &str) {

@@ -92,7 +92,7 @@ impl Install {
     pub async fn by_roles_only(self, cluster: &Cluster) -> Self {
         let user = cluster.user();
         for namespace in &self.namespaces {
-            cluster.grant_in(namespace, &user, rules::watched()).await;
+            cluster.grant_in(namespace, &user, rules::watched(namespace)).await;
         }
         cluster
             .grant_in(&self.own_namespace, &user, rules::own_without_cluster_role(&self.own_namespace))

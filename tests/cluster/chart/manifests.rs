@@ -15,7 +15,8 @@ const CRDS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cluster/crds/moni
 
 /// A namespace that takes restricted pods only, on a cluster that knows the monitoring kinds.
 async fn restricted<'a>(cluster: &'a Cluster, prefix: &str) -> Namespace<'a> {
-    kubectl(cluster, &["apply", "-f", CRDS], "").unwrap();
+    // Another test may be making them.
+    eventually(ROLLED, || async { kubectl(cluster, &["apply", "-f", CRDS], "") }).await;
     // A CRD that is established may still not be served by the next request.
     eventually(ROLLED, || async {
         kubectl(cluster, &["get", "servicemonitors,podmonitors,prometheusrules", "-A"], "")
@@ -41,7 +42,7 @@ fn pod_of(documents: &[Document]) -> Option<Value> {
     (template["spec"]["hostNetwork"] != true).then(|| {
         let mut spec = template["spec"].clone();
         spec["serviceAccountName"] = json!("default");
-        json!({ "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "one-of-uptake" }, "spec": spec })
+        json!({ "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "one-of-uptake", "namespace": deployment.object["metadata"]["namespace"] }, "spec": spec })
     })
 }
 
@@ -54,7 +55,7 @@ async fn every_values_file_makes_objects_that_the_api_server_takes() {
         let documents = helm.template(&ns.name, &["--values", &path]).unwrap();
         let mut texts: Vec<String> = documents.iter().map(|document| document.text.clone()).collect();
         texts.extend(pod_of(&documents).map(|pod| pod.to_string()));
-        let dry = ["apply", "--dry-run=server", "--namespace", &ns.name, "-f", "-"];
+        let dry = ["apply", "--dry-run=server", "-f", "-"];
         let said =
             kubectl(cluster, &dry, &texts.join("\n---\n")).unwrap_or_else(|error| panic!("{name}: {error}"));
         assert!(
