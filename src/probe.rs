@@ -63,7 +63,8 @@ fn read(mut stream: TcpStream, host: &str, path: &str) -> Result<(), String> {
     stream.set_read_timeout(Some(TRY)).map_err(text)?;
     stream.set_write_timeout(Some(TRY)).map_err(text)?;
     // With HTTP/1.0 the answer ends with the connection and has no chunks.
-    write!(stream, "GET {path} HTTP/1.0\r\nHost: {host}\r\n\r\n").map_err(text)?;
+    let request = format!("GET {path} HTTP/1.0\r\nHost: {host}\r\n\r\n");
+    stream.write_all(request.as_bytes()).map_err(text)?;
     let mut answer = Vec::new();
     stream.take(ANSWER_LIMIT).read_to_end(&mut answer).map_err(text)?;
     let answer = String::from_utf8_lossy(&answer);
