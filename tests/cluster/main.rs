@@ -12,6 +12,7 @@ mod chart;
 mod faults;
 mod harness;
 mod humans;
+mod image;
 mod installed_base;
 mod leader;
 mod least_rights;
