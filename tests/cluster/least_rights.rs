@@ -12,13 +12,17 @@ use kube::Api;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
-const CRD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cluster/crds/secret-provider-class.yaml");
+const CRDS: [&str; 2] = [
+    concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cluster/crds/secret-provider-class.yaml"),
+    concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cluster/crds/secret-provider-class-pod-status.yaml"),
+];
 
 #[tokio::test]
 async fn an_installation_uses_its_rights() {
     // The CRD would concern all tests of a shared cluster.
     let cluster = &Cluster::start(Options::default()).await.unwrap();
-    let output = cluster.kubectl(&cluster.admin()).args(["apply", "-f", CRD]).output().unwrap();
+    let output =
+        cluster.kubectl(&cluster.admin()).args(["apply", "-f", CRDS[0], "-f", CRDS[1]]).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 
     let roles = Scene::set(cluster, "roles").await;

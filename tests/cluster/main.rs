@@ -22,6 +22,7 @@ mod others;
 mod policy;
 mod references;
 mod rights;
+mod rollouts;
 mod secrecy;
 mod stage;
 mod starting;

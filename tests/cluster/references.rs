@@ -24,6 +24,9 @@ const NOTICED: Duration = Duration::from_secs(90);
 const GROUP_VERSION: &str = "secrets-store.csi.x-k8s.io/v1";
 const CRD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cluster/crds/secret-provider-class.yaml");
 
+const STATUS_CRD: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cluster/crds/secret-provider-class-pod-status.yaml");
+
 fn kubectl(cluster: &Cluster, arguments: &[&str]) {
     let output = cluster.kubectl(&cluster.admin()).args(arguments).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -122,6 +125,73 @@ async fn a_class_is_followed_from_when_its_kind_comes_until_it_goes() {
     wait_log(operator, &["DEBUG", "Secret was examined", &examined, "unchanged"], 1).await;
     assert_eq!(ns.revisions(&web).await, 3);
     operator.wait_ready(SOON).await;
+}
+
+/// Says, as the driver does, that this version of the class's object is mounted into every pod of a workload.
+async fn mount(ns: &Namespace<'_>, workload: &Workload, version: &str) {
+    let api = ns.dynamic(GROUP_VERSION, "SecretProviderClassPodStatus");
+    for pod in ns.pods(workload).await {
+        let (Some(name), Some(uid)) = (pod.metadata.name, pod.metadata.uid) else { panic!("a pod has both") };
+        let place = format!("{name}-{}-vault", ns.name);
+        let status = json!({
+            "apiVersion": GROUP_VERSION,
+            "kind": "SecretProviderClassPodStatus",
+            "metadata": {
+                "name": place,
+                "ownerReferences": [{ "apiVersion": "v1", "kind": "Pod", "name": name, "uid": uid }],
+            },
+            "status": {
+                "podName": name,
+                "secretProviderClassName": "vault",
+                "mounted": true,
+                "objects": [{ "id": "secret/password", "version": version }],
+            },
+        });
+        let parameters = PatchParams::apply("secrets-store-csi-driver").force();
+        eventually(SOON, || async { api.patch(&place, &parameters, &Patch::Apply(&status)).await }).await;
+    }
+}
+
+#[tokio::test]
+async fn another_version_of_what_a_class_mounts_rolls_its_consumers_once() {
+    let cluster = &Cluster::start(Options::default()).await.unwrap();
+    let ns = &Namespace::create(cluster, "mounts").await;
+    kubectl(cluster, &["apply", "-f", CRD]);
+    kubectl(cluster, &["apply", "-f", STATUS_CRD]);
+    set_class(ns, &[]).await;
+    let (web, other) = (mounting("web"), mounting("other"));
+    ns.run(&web).await;
+    ns.run(&other).await;
+    let install = Install::for_cluster(cluster).await;
+    let operator = &Operator::start(cluster, &install);
+    operator.wait_ready(ROLLED).await;
+    let wait_synced = || async {
+        let synced =
+            operator.metric("uptake_watch_synced", &[("kind", "SecretProviderClassPodStatus")]).await;
+        (synced > 0.0).then_some(()).ok_or("not synced")
+    };
+    eventually(SOON, wait_synced).await;
+    mount(ns, &web, "1").await;
+    mount(ns, &other, "1").await;
+
+    // The driver rotates the files of one workload's pods, and of the other's later.
+    mount(ns, &web, "2").await;
+    wait_revisions(ns, &web, 2).await;
+    wait_revisions(ns, &other, 2).await;
+    let stamp =
+        ns.get(&web).await["spec"]["template"]["metadata"]["annotations"]["uptake.dev/secret-version"]
+            .as_str()
+            .expect("a stamp")
+            .to_owned();
+    assert!(stamp.starts_with("secretproviderclass/vault@"), "{stamp}");
+    mount(ns, &web, "2").await;
+    mount(ns, &other, "2").await;
+    eventually(ROLLED, || async { (completed(operator).await >= 2.0).then_some(()).ok_or("not completed") })
+        .await;
+    // One more version proves that nothing but it came of all that.
+    mount(ns, &other, "3").await;
+    wait_revisions(ns, &web, 3).await;
+    wait_revisions(ns, &other, 3).await;
 }
 
 #[tokio::test]
