@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::{
     Result,
     node::Node,
+    stage::Stage,
     wait::{PATIENCE, until},
 };
 
@@ -120,9 +121,9 @@ pub fn wait_rolled(node: &Node, namespace: &str, before: &Consumers, count: usiz
 }
 
 /// Changes the password of a namespace's Secret.
-pub fn rotate(node: &Node, namespace: &str, value: &str) -> Result<String> {
+pub fn rotate(stage: &Stage, node: &Node, namespace: &str, value: &str) -> Result<()> {
     let patch = format!("{{\"stringData\":{{\"PASSWORD\":\"{value}\"}}}}");
     let secret = format!("{namespace}-db");
-    node.kubectl(&["patch", "secret", &secret, "-n", namespace, "-p", &patch])?;
-    Ok(format!("kubectl patch secret {secret} -n {namespace} -p '{patch}'"))
+    stage.act(&format!("kubectl patch secret {secret} -n {namespace} -p '{patch}'"));
+    node.kubectl(&["patch", "secret", &secret, "-n", namespace, "-p", &patch]).map(drop)
 }

@@ -6,18 +6,19 @@ use crate::{
     Result,
     node::{Node, said},
     shop::text,
+    stage::Stage,
     wait::{PATIENCE, until},
 };
 
 pub const NAMESPACE: &str = "uptake-system";
 const CHART: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/charts/uptake");
 
-/// Runs helm, and gives the command as a user would type it.
-pub fn helm(node: &Node, arguments: &[&str]) -> Result<String> {
+/// Runs helm, shown as a user would type it.
+pub fn helm(stage: &Stage, node: &Node, arguments: &[&str]) -> Result<()> {
+    stage.act(&format!("helm -n {NAMESPACE} {}", arguments.join(" ")));
     let real: Vec<&str> = arguments.iter().map(|word| if *word == "charts/uptake" { CHART } else { word }).collect();
     let mut command = node.program(node.programs.join("helm"));
-    said(command.args(["-n", NAMESPACE]).args(real))?;
-    Ok(format!("helm -n {NAMESPACE} {}", arguments.join(" ")))
+    said(command.args(["-n", NAMESPACE]).args(real)).map(drop)
 }
 
 /// The chart's manifests for these arguments, unapplied.

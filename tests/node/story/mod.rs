@@ -2,11 +2,28 @@
 
 use crate::{Result, node::Node, stage::Stage};
 
+mod broken;
 mod consumers;
+mod frozen;
+mod install;
+mod killed;
+mod rotation;
+mod uninstall;
+mod upgrade;
+mod watched;
 
 pub fn tell(stage: &Stage, node: &Node) -> Result<()> {
     stage.chapter("A real node");
     stage.output(&node.kubectl(&["get", "nodes", "-o", "wide"])?);
     stage.fact(&format!("Ready {:.1} s after its start", node.booted_in.as_secs_f32()));
-    consumers::tell(stage, node)
+    consumers::tell(stage, node)?;
+    install::tell(stage, node)?;
+    rotation::tell(stage, node)?;
+    upgrade::tell(stage, node)?;
+    let prometheus = watched::Prometheus::start(stage, node)?;
+    broken::tell(stage, node, &prometheus)?;
+    drop(prometheus);
+    killed::tell(stage, node)?;
+    frozen::tell(stage, node)?;
+    uninstall::tell(stage, node)
 }

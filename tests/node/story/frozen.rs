@@ -1,0 +1,58 @@
+//! A kubelet that hangs and comes back.
+
+use std::time::Instant;
+
+use serde_json::Value;
+
+use crate::{
+    Result,
+    node::Node,
+    shop,
+    stage::Stage,
+    uptake,
+    wait::{PATIENCE, check, until},
+};
+
+pub fn tell(stage: &Stage, node: &Node) -> Result<()> {
+    stage.chapter("The kubelet hangs, the password is rotated, the kubelet is back");
+    uptake::leader(node)?;
+    let before = shop::look(node, "shop")?;
+    let completed = uptake::events(node, "shop", "RolloutCompleted")?.len();
+    node.signal("kubelet", "STOP")?;
+    stage.act("kill -STOP of the kubelet");
+    let frozen = Instant::now();
+    let told = while_frozen(stage, node, &before, completed);
+    node.signal("kubelet", "CONT")?;
+    told?;
+    stage.act(&format!("kill -CONT of the kubelet, after {} s", frozen.elapsed().as_secs()));
+    until(PATIENCE, || is_ready(node, "True"))?;
+    shop::prints(node, "shop", "autumn")?;
+    shop::settled(node, "shop")?;
+    check(
+        shop::each_once(&before, &shop::look(node, "shop")?),
+        "each consumer has exactly one new revision",
+    )?;
+    stage.fact("every process prints the new value, and each consumer has exactly one new revision");
+    Ok(())
+}
+
+fn while_frozen(stage: &Stage, node: &Node, before: &shop::Consumers, completed: usize) -> Result<()> {
+    shop::rotate(stage, node, "shop", "autumn")?;
+    let rolled = shop::wait_rolled(node, "shop", before, 1)?;
+    until(PATIENCE, || is_ready(node, "Unknown"))?;
+    stage.output(&format!("node: NotReady; stamped: {}", rolled.join(", ")));
+    check(
+        uptake::events(node, "shop", "RolloutCompleted")?.len() == completed,
+        "no rollout is called completed that no kubelet has started",
+    )?;
+    stage.fact("a stamp was accepted, no pod has started, and nothing is called completed");
+    Ok(())
+}
+
+fn is_ready(node: &Node, wanted: &str) -> Result<()> {
+    let object = node.json(&["get", "node", "node"])?;
+    let conditions = object.pointer("/status/conditions").and_then(Value::as_array).cloned().unwrap_or_default();
+    let ready = conditions.iter().find(|condition| condition["type"] == "Ready");
+    let status = ready.map(|ready| shop::text(ready, "/status")).unwrap_or_default();
+    if status == wanted { Ok(()) } else { Err(format!("the node's Ready is {status}").into()) }
+}
