@@ -31,6 +31,7 @@ pub fn rendered(node: &Node, arguments: &[&str]) -> Result<String> {
 #[derive(Clone, Debug)]
 pub struct Replica {
     pub pod: String,
+    pub address: String,
     /// Of its container.
     pub container: String,
     pub ready: bool,
@@ -49,6 +50,7 @@ fn replica(pod: &Value) -> Replica {
     let status = pod.pointer("/status/containerStatuses/0").cloned().unwrap_or_default();
     Replica {
         pod: text(pod, "/metadata/name"),
+        address: text(pod, "/status/podIP"),
         container: text(&status, "/containerID").trim_start_matches("containerd://").to_owned(),
         ready: status["ready"] == true,
         restarts: status["restartCount"].as_i64().unwrap_or(0),

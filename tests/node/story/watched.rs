@@ -36,7 +36,7 @@ impl Prometheus {
         let folder = node.folder.join("prometheus");
         fs::create_dir(&folder)?;
         fs::write(folder.join("rules.yaml"), rules(node)?)?;
-        fs::write(folder.join("prometheus.yaml"), scraped(node, &folder.join("rules.yaml")))?;
+        fs::write(folder.join("prometheus.yaml"), scraped(node, &folder.join("rules.yaml"))?)?;
         let log = fs::File::create(node.folder.join("prometheus.log"))?;
         let process = node
             .program("prometheus")
@@ -116,23 +116,18 @@ fn rules(node: &Node) -> Result<String> {
     Ok(json!({ "groups": groups }).to_string())
 }
 
-fn scraped(node: &Node, rules: &Path) -> String {
-    json!({
+/// Debian's Prometheus is built without the discovery of Kubernetes: its targets are named.
+fn scraped(node: &Node, rules: &Path) -> Result<String> {
+    let targets = uptake::replicas(node)?.into_iter().map(|replica| {
+        json!({
+            "targets": [format!("{}:8080", replica.address)],
+            "labels": { "namespace": uptake::NAMESPACE, "pod": replica.pod },
+        })
+    });
+    let config = json!({
         "global": { "scrape_interval": "1s", "evaluation_interval": "1s" },
         "rule_files": [rules],
-        "scrape_configs": [{
-            "job_name": "uptake",
-            "kubernetes_sd_configs": [{
-                "role": "pod",
-                "kubeconfig_file": node.folder.join("admin.conf"),
-                "namespaces": { "names": [uptake::NAMESPACE] },
-            }],
-            "relabel_configs": [
-                { "source_labels": ["__meta_kubernetes_pod_container_port_name"], "regex": "http", "action": "keep" },
-                { "source_labels": ["__meta_kubernetes_namespace"], "target_label": "namespace" },
-                { "source_labels": ["__meta_kubernetes_pod_name"], "target_label": "pod" },
-            ],
-        }],
-    })
-    .to_string()
+        "scrape_configs": [{ "job_name": "uptake", "static_configs": targets.collect::<Vec<Value>>() }],
+    });
+    Ok(config.to_string())
 }
