@@ -16,6 +16,7 @@ mod leader;
 mod missing;
 mod others;
 mod policy;
+mod readme;
 mod references;
 mod rights;
 mod rollouts;
