@@ -8,12 +8,16 @@ mod support;
 
 mod away;
 mod changes;
+mod chart;
 mod faults;
 mod harness;
 mod humans;
+mod image;
 mod installed_base;
 mod leader;
+mod least_rights;
 mod missing;
+mod observability;
 mod others;
 mod policy;
 mod readme;
