@@ -1,7 +1,7 @@
 //! The image: the Dockerfile and the archive that is made without it are one recipe.
 
 use crate::support::chart::{folder, root};
-use crate::support::image::{Image, Recipe, is_static};
+use crate::support::image::{archive::Image, dockerfile::Recipe, program::is_static};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;

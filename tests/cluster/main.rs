@@ -20,6 +20,7 @@ mod missing;
 mod observability;
 mod others;
 mod policy;
+mod readme;
 mod references;
 mod rights;
 mod rollouts;

@@ -10,7 +10,7 @@ mod support;
 
 use std::collections::BTreeMap;
 use std::fs;
-use support::image::{Image, Recipe, is_static};
+use support::image::{archive::Image, dockerfile::Recipe, program::is_static};
 use support::{Result, chart::root};
 
 /// What nodes pull.

@@ -1,6 +1,6 @@
 //! One image of one platform as an OCI archive, the same byte for byte whoever makes it.
 
-use super::Recipe;
+use super::dockerfile::Recipe;
 use crate::support::Result;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
