@@ -78,7 +78,11 @@ start apiserver kube-apiserver --etcd-servers http://127.0.0.1:24790 --secure-po
   --service-account-signing-key-file "$FOLDER/pki/sa.key" --service-cluster-ip-range 10.0.0.0/24 \
   --kubelet-preferred-address-types InternalIP
 until ctr version >/dev/null 2>&1; do sleep 0.1; done
-for archive in "$IMAGES"/*.tar; do ctr -n k8s.io images import "$archive" >>"$FOLDER/import.log" 2>&1; done
+for archive in "$IMAGES"/*.tar; do
+  base=() # an OCI archive knows its tag only
+  ! tar -tf "$archive" | grep -qx oci-layout || base=(--base-name "docker.io/library/$(basename "$archive" .tar)")
+  ctr -n k8s.io images import "${base[@]}" "$archive" >>"$FOLDER/import.log" 2>&1
+done
 until kubectl get --raw /readyz >/dev/null 2>&1; do sleep 0.2; done
 as_admin=(--kubeconfig "$KUBECONFIG" --authentication-kubeconfig "$KUBECONFIG" --authorization-kubeconfig "$KUBECONFIG"
   --leader-elect=false --bind-address 127.0.0.1)

@@ -3,7 +3,9 @@
 //!
 //! It fails if any of what it says didn't happen, and leaves no process, mount, cgroup or link behind, however it ends.
 
+mod measure;
 mod node;
+mod recording;
 mod shop;
 mod stage;
 mod story;
@@ -39,16 +41,30 @@ fn main() -> ExitCode {
 }
 
 fn run(programs: &Path, images: &Path) -> Result<()> {
-    let stage = Stage::new();
+    let (stage, tries) = (Stage::new(), tries()?);
     let node = Node::start(programs, images)?;
-    match story::tell(&stage, &node) {
+    match story::tell(&stage, &node, tries) {
         Ok(()) => {
             keep_up(&node);
             node.down()?;
+            stage.chapter("The end");
             stage.fact("the node is down; no process, mount, cgroup or link of it is left");
-            Ok(())
+            match std::env::var_os("RECORD").filter(|path| !path.is_empty()) {
+                Some(path) => recording::write(&stage.told(), Path::new(&path)),
+                None => Ok(()),
+            }
         }
         Err(error) => Err(node.fail(error)),
+    }
+}
+
+/// How many tries a measurement gets.
+fn tries() -> Result<usize> {
+    match std::env::var("MEASURE") {
+        Ok(count) if !count.is_empty() => {
+            Ok(count.parse().map_err(|error| format!("MEASURE={count}: {error}"))?)
+        }
+        _ => Ok(20),
     }
 }
 
@@ -57,7 +73,11 @@ fn keep_up(node: &Node) {
     if std::env::var("KEEP").is_ok_and(|keep| keep == "1") {
         println!("\nThe node goes on until Enter. To play with it:");
         println!("  export KUBECONFIG={}", node.folder.join("admin.conf").display());
-        println!("  nsenter -t $(cat {}) -n {}", node.folder.join("pid").display(), node.programs.join("kubectl").display());
+        println!(
+            "  nsenter -t $(cat {}) -n {}",
+            node.folder.join("pid").display(),
+            node.programs.join("kubectl").display()
+        );
         let _ = std::io::stdin().read_line(&mut String::new());
     }
 }

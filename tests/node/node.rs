@@ -79,7 +79,9 @@ impl Node {
         let mut command = Command::new("nsenter");
         command.args(["--target", &self.pid(), "--net", "--"]).arg(name);
         command.env("KUBECONFIG", self.folder.join("admin.conf"));
-        command.env("HELM_CACHE_HOME", self.folder.join("helm")).env("HELM_CONFIG_HOME", self.folder.join("helm"));
+        command
+            .env("HELM_CACHE_HOME", self.folder.join("helm"))
+            .env("HELM_CONFIG_HOME", self.folder.join("helm"));
         command.env("HELM_DATA_HOME", self.folder.join("helm")).stdin(Stdio::null());
         command
     }
@@ -109,7 +111,8 @@ impl Node {
 
     /// Sends a signal to one of the node's own processes: `kubelet`, `containerd`…
     pub fn signal(&self, process: &str, signal: &str) -> Result<()> {
-        said(self.inside().args(["bash", "-c", &format!("kill -{signal} $(cat /run/pids/{process})")])).map(drop)
+        said(self.inside().args(["bash", "-c", &format!("kill -{signal} $(cat /run/pids/{process})")]))
+            .map(drop)
     }
 
     /// Kills the process of a container as the kernel would that has no memory left.
@@ -146,6 +149,7 @@ fn text(output: &std::process::Output) -> Result<String> {
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
-    let complaint = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text).trim().to_owned());
+    let complaint =
+        [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text).trim().to_owned());
     Err(complaint.join("\n").trim().to_owned().into())
 }

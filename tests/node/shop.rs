@@ -49,7 +49,9 @@ pub fn look(node: &Node, namespace: &str) -> Result<Consumers> {
         let name = text(object, "/metadata/name");
         let mut revisions = of(&name, &["ReplicaSet", "ControllerRevision"]);
         revisions.sort_by_key(|revision| number(revision));
-        let pods = of(&name, &["Pod"]).into_iter().filter(|pod| pod.pointer("/metadata/deletionTimestamp").is_none());
+        let pods = of(&name, &["Pod"])
+            .into_iter()
+            .filter(|pod| pod.pointer("/metadata/deletionTimestamp").is_none());
         let consumer = Consumer {
             revisions: revisions.len(),
             revision: revisions.last().map(|newest| text(newest, "/metadata/name")).unwrap_or_default(),
@@ -97,13 +99,18 @@ pub fn prints(node: &Node, namespace: &str, value: &str) -> Result<BTreeMap<Stri
     };
     until(PATIENCE, || {
         let lines = printed(node, namespace)?;
-        if !lines.is_empty() && lines.values().all(holds) { Ok(lines) } else { Err(format!("{lines:?}").into()) }
+        if !lines.is_empty() && lines.values().all(holds) {
+            Ok(lines)
+        } else {
+            Err(format!("{lines:?}").into())
+        }
     })
 }
 
 /// Who has a newer revision than before.
 pub fn rolled(before: &Consumers, after: &Consumers) -> Vec<String> {
-    let newer = after.iter().filter(|(name, now)| before.get(*name).is_none_or(|then| then.revision != now.revision));
+    let newer =
+        after.iter().filter(|(name, now)| before.get(*name).is_none_or(|then| then.revision != now.revision));
     newer.map(|(name, _)| name.clone()).collect()
 }
 
@@ -116,7 +123,11 @@ pub fn each_once(before: &Consumers, after: &Consumers) -> bool {
 pub fn wait_rolled(node: &Node, namespace: &str, before: &Consumers, count: usize) -> Result<Vec<String>> {
     until(PATIENCE, || {
         let rolled = rolled(before, &look(node, namespace)?);
-        if rolled.len() >= count { Ok(rolled) } else { Err(format!("of {count}, rolled are {rolled:?}").into()) }
+        if rolled.len() >= count {
+            Ok(rolled)
+        } else {
+            Err(format!("of {count}, rolled are {rolled:?}").into())
+        }
     })
 }
 

@@ -30,7 +30,10 @@ impl Stage {
 
     pub fn chapter(&self, title: &str) {
         println!();
-        self.line(Line::Chapter, &format!("── {title} {}", "─".repeat(90_usize.saturating_sub(title.chars().count()))));
+        self.line(
+            Line::Chapter,
+            &format!("── {title} {}", "─".repeat(90_usize.saturating_sub(title.chars().count()))),
+        );
     }
 
     /// Something that is done.

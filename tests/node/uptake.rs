@@ -16,7 +16,8 @@ const CHART: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/charts/uptake");
 /// Runs helm, shown as a user would type it.
 pub fn helm(stage: &Stage, node: &Node, arguments: &[&str]) -> Result<()> {
     stage.act(&format!("helm -n {NAMESPACE} {}", arguments.join(" ")));
-    let real: Vec<&str> = arguments.iter().map(|word| if *word == "charts/uptake" { CHART } else { word }).collect();
+    let real: Vec<&str> =
+        arguments.iter().map(|word| if *word == "charts/uptake" { CHART } else { word }).collect();
     let mut command = node.program(node.programs.join("helm"));
     said(command.args(["-n", NAMESPACE]).args(real)).map(drop)
 }
@@ -67,14 +68,22 @@ pub fn leader(node: &Node) -> Result<Replica> {
     until(PATIENCE, || {
         let holder = holder(node)?;
         let replicas = replicas(node)?;
-        let leads = replicas.iter().find(|replica| !holder.is_empty() && holder.starts_with(&replica.pod) && replica.ready);
-        leads.cloned().ok_or_else(|| format!("the Lease is held by {holder:?}, replicas: {replicas:?}").into())
+        let leads = replicas
+            .iter()
+            .find(|replica| !holder.is_empty() && holder.starts_with(&replica.pod) && replica.ready);
+        leads
+            .cloned()
+            .ok_or_else(|| format!("the Lease is held by {holder:?}, replicas: {replicas:?}").into())
     })
 }
 
 /// Samples of a replica's metrics page whose line starts with that.
 pub fn metrics(node: &Node, pod: &str, start: &str) -> Result<Vec<(String, f64)>> {
-    let page = node.kubectl(&["get", "--raw", &format!("/api/v1/namespaces/{NAMESPACE}/pods/{pod}:8080/proxy/metrics")])?;
+    let page = node.kubectl(&[
+        "get",
+        "--raw",
+        &format!("/api/v1/namespaces/{NAMESPACE}/pods/{pod}:8080/proxy/metrics"),
+    ])?;
     let samples = page.lines().filter(|line| line.starts_with(start)).filter_map(|line| {
         let (series, value) = line.rsplit_once(' ')?;
         Some((series.to_owned(), value.parse().ok()?))
@@ -89,6 +98,13 @@ pub fn metric(node: &Node, pod: &str, start: &str) -> Result<f64> {
 
 /// Its Events in a namespace with that reason, as `kubectl get` shows them.
 pub fn events(node: &Node, namespace: &str, reason: &str) -> Result<Vec<Value>> {
-    let list = node.json(&["get", "events.events.k8s.io", "-n", namespace, "--field-selector", &format!("reason={reason}")])?;
+    let list = node.json(&[
+        "get",
+        "events.events.k8s.io",
+        "-n",
+        namespace,
+        "--field-selector",
+        &format!("reason={reason}"),
+    ])?;
     Ok(list["items"].as_array().cloned().unwrap_or_default())
 }

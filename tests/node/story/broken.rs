@@ -26,7 +26,10 @@ pub fn tell(stage: &Stage, node: &Node, prometheus: &Prometheus) -> Result<()> {
     let broken = shop::rolled(&before, &shop::look(node, "trial")?);
     check(broken.len() == 1, format!("one consumer is rolled, not {broken:?}"))?;
     stage.output(&processes(node)?);
-    stage.fact(&format!("{} is broken, but serves: its old pod lives; the breaker holds the two others", broken.join("")));
+    stage.fact(&format!(
+        "{} is broken, but serves: its old pod lives; the breaker holds the two others",
+        broken.join("")
+    ));
     prometheus.fires(stage, node, "UptakeBreakerOpen")?;
     prometheus.fires(stage, node, "UptakeStalePods")?;
 

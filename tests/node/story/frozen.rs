@@ -51,7 +51,8 @@ fn while_frozen(stage: &Stage, node: &Node, before: &shop::Consumers, completed:
 
 fn is_ready(node: &Node, wanted: &str) -> Result<()> {
     let object = node.json(&["get", "node", "node"])?;
-    let conditions = object.pointer("/status/conditions").and_then(Value::as_array).cloned().unwrap_or_default();
+    let conditions =
+        object.pointer("/status/conditions").and_then(Value::as_array).cloned().unwrap_or_default();
     let ready = conditions.iter().find(|condition| condition["type"] == "Ready");
     let status = ready.map(|ready| shop::text(ready, "/status")).unwrap_or_default();
     if status == wanted { Ok(()) } else { Err(format!("the node's Ready is {status}").into()) }

@@ -29,6 +29,11 @@ pub fn tell(stage: &Stage, node: &Node) -> Result<()> {
         let killed = replicas.iter().find(|replica| replica.pod == leader.pod);
         killed.filter(|killed| killed.restarts > 0).cloned().ok_or_else(|| format!("{replicas:?}").into())
     })?;
-    stage.output(&format!("restarts of {}: {}; the leader is {}", now.pod, now.restarts, uptake::leader(node)?.pod));
+    stage.output(&format!(
+        "restarts of {}: {}; the leader is {}",
+        now.pod,
+        now.restarts,
+        uptake::leader(node)?.pod
+    ));
     Ok(())
 }

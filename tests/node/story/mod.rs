@@ -1,6 +1,6 @@
 //! The story, chapter by chapter. Each says what happens and checks it.
 
-use crate::{Result, node::Node, stage::Stage};
+use crate::{Result, measure, node::Node, stage::Stage};
 
 mod broken;
 mod consumers;
@@ -12,7 +12,7 @@ mod uninstall;
 mod upgrade;
 mod watched;
 
-pub fn tell(stage: &Stage, node: &Node) -> Result<()> {
+pub fn tell(stage: &Stage, node: &Node, tries: usize) -> Result<()> {
     stage.chapter("A real node");
     stage.output(&node.kubectl(&["get", "nodes", "-o", "wide"])?);
     stage.fact(&format!("Ready {:.1} s after its start", node.booted_in.as_secs_f32()));
@@ -25,5 +25,6 @@ pub fn tell(stage: &Stage, node: &Node) -> Result<()> {
     drop(prometheus);
     killed::tell(stage, node)?;
     frozen::tell(stage, node)?;
-    uninstall::tell(stage, node)
+    uninstall::tell(stage, node)?;
+    if tries > 0 { measure::tell(stage, node, tries) } else { Ok(()) }
 }

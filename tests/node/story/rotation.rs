@@ -32,7 +32,11 @@ pub fn tell(stage: &Stage, node: &Node) -> Result<()> {
 fn events(stage: &Stage, node: &Node, consumers: usize) -> Result<()> {
     until(PATIENCE, || {
         let completed = uptake::events(node, "shop", "RolloutCompleted")?.len();
-        if completed == consumers { Ok(()) } else { Err(format!("{completed} Events RolloutCompleted").into()) }
+        if completed == consumers {
+            Ok(())
+        } else {
+            Err(format!("{completed} Events RolloutCompleted").into())
+        }
     })?;
     stage.act("kubectl events -n shop | grep Rollout");
     let events = node.kubectl(&["events", "-n", "shop", "--no-headers"])?;
@@ -46,7 +50,8 @@ fn metrics(stage: &Stage, node: &Node, consumers: usize) -> Result<()> {
     for (series, value) in &counted {
         stage.output(&format!("{series} {value}"));
     }
-    let completed = counted.iter().filter(|(series, _)| series.contains("outcome=\"completed\"")).map(|(_, value)| value);
+    let completed =
+        counted.iter().filter(|(series, _)| series.contains("outcome=\"completed\"")).map(|(_, value)| value);
     check(completed.sum::<f64>() == consumers as f64, "the metrics count as many completed rollouts")?;
     stage.fact("Events and metrics say so");
     Ok(())

@@ -1,6 +1,13 @@
 //! Uptake leaves.
 
-use crate::{Result, node::Node, shop, stage::Stage, uptake, wait::check};
+use crate::{
+    Result,
+    node::Node,
+    shop,
+    stage::Stage,
+    uptake,
+    wait::{PATIENCE, check, until},
+};
 
 /// What `kubectl get` knows of a release, in all namespaces.
 const KINDS: &str = "deployments,replicasets,pods,services,serviceaccounts,configmaps,roles,rolebindings,clusterroles,\
@@ -10,8 +17,12 @@ pub fn tell(stage: &Stage, node: &Node) -> Result<()> {
     stage.chapter("Uptake is uninstalled");
     let before = shop::look(node, "shop")?;
     uptake::helm(stage, node, &["uninstall", "uptake", "--wait"])?;
-    let left = node.kubectl(&["get", KINDS, "-A", "-l", "app.kubernetes.io/instance=uptake", "-o", "name"])?;
-    check(left.trim().is_empty(), format!("nothing of the release is left, but: {left}"))?;
+    // What belongs to its Deployment goes a moment later.
+    until(PATIENCE, || {
+        let left =
+            node.kubectl(&["get", KINDS, "-A", "-l", "app.kubernetes.io/instance=uptake", "-o", "name"])?;
+        check(left.trim().is_empty(), format!("nothing of the release is left, but: {left}"))
+    })?;
     check(shop::look(node, "shop")? == before, "uninstalling rolls nothing")?;
     stage.fact("nothing of the release is left; no consumer was rolled");
     let kept = node.kubectl(&["get", "secrets,leases", "-n", uptake::NAMESPACE, "-o", "name"])?;

@@ -6,7 +6,11 @@ pub fn tell(stage: &Stage, node: &Node) -> Result<()> {
     stage.chapter("Uptake is upgraded, with --canary from now on");
     let before = shop::look(node, "shop")?;
     let old = uptake::leader(node)?;
-    uptake::helm(stage, node, &["upgrade", "uptake", "charts/uptake", "--set", "config.canary=true", "--wait"])?;
+    uptake::helm(
+        stage,
+        node,
+        &["upgrade", "uptake", "charts/uptake", "--set", "config.canary=true", "--wait"],
+    )?;
     let new = uptake::leader(node)?;
     check(new.pod != old.pod, "another replica leads")?;
     stage.output(&format!("leader: {} → {}", old.pod, new.pod));

@@ -88,7 +88,8 @@ impl Prometheus {
 
     fn ask(&self, node: &Node, query: &str) -> Result<Value> {
         let mut command = node.program("promtool");
-        let answer = said(command.args(["query", "instant", "--format=json", &format!("http://{ADDRESS}"), query]))?;
+        let answer =
+            said(command.args(["query", "instant", "--format=json", &format!("http://{ADDRESS}"), query]))?;
         Ok(serde_json::from_str(&answer)?)
     }
 }
@@ -105,9 +106,12 @@ fn rules(node: &Node) -> Result<String> {
     )?;
     let mut rule: Value = serde_saphyr::from_str(&manifest)?;
     let groups = rule.pointer_mut("/spec/groups").ok_or("a PrometheusRule without groups")?;
-    for alert in groups.as_array_mut().into_iter().flatten().flat_map(|group| {
-        group.get_mut("rules").and_then(Value::as_array_mut).into_iter().flatten()
-    }) {
+    for alert in groups
+        .as_array_mut()
+        .into_iter()
+        .flatten()
+        .flat_map(|group| group.get_mut("rules").and_then(Value::as_array_mut).into_iter().flatten())
+    {
         if alert.get("for").is_some() {
             alert["for"] = json!(PATIENCE_OF_ALERTS);
         }
