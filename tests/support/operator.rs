@@ -126,7 +126,7 @@ pub fn rules() -> Value {
 pub fn own_rules() -> Value {
     json!([
         { "apiGroups": [""], "resources": ["secrets"], "verbs": ["create", "update", "patch", "delete"] },
-        { "apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get", "create", "update", "patch"] },
+        { "apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get", "create", "update"] },
     ])
 }
 
