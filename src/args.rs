@@ -5,7 +5,12 @@ use std::{net::SocketAddr, path::PathBuf, str::FromStr, time::Duration};
 use clap::{ArgAction, Parser, Subcommand, ValueEnum};
 use tracing::Level;
 
-use crate::record::LogFormat;
+use crate::{
+    cli::args::{
+        CheckArgs, CompletionArgs, GateArgs, PurgeArgs, ReleaseArgs, RestartArgs, StatusArgs, VersionArgs,
+    },
+    record::LogFormat,
+};
 
 /// Makes a Kubernetes Secret change reach the running pod, and proves that it did.
 #[derive(Debug, Parser)]
@@ -21,6 +26,22 @@ pub struct Args {
 pub enum Command {
     /// Runs the operator: watches Secrets and rolls the workloads whose pods hold an old value
     Controller(Box<ControllerArgs>),
+    /// Shows who consumes which Secret, and which pods hold an old value
+    Status(Box<StatusArgs>),
+    /// Rolls every consumer of a Secret now
+    Restart(Box<RestartArgs>),
+    /// For deploy pipelines: passes when no pod holds an old value and every key is there
+    Gate(Box<GateArgs>),
+    /// For repositories: finds every pod template that consumes a Secret
+    Check(Box<CheckArgs>),
+    /// Lets a Secret's version be rolled that broke its first consumer
+    Release(Box<ReleaseArgs>),
+    /// Removes the operator's ledger and key
+    Purge(Box<PurgeArgs>),
+    /// Shows the version
+    Version(VersionArgs),
+    /// Prints completions for a shell
+    Completion(CompletionArgs),
 }
 
 /// The flags of `uptake controller`. Each can be given as an environment variable instead.
@@ -193,7 +214,11 @@ impl FromStr for WorkloadArg {
     }
 }
 
-fn duration(text: &str) -> Result<Duration, String> {
+/// A span of time, as people write it.
+///
+/// # Errors
+/// It is none.
+pub fn duration(text: &str) -> Result<Duration, String> {
     humantime::parse_duration(text).map_err(|error| format!("{error} (for example 2s, 500ms, 15m)"))
 }
 

@@ -33,13 +33,20 @@ const STATUS_LIMIT: usize = 64 << 10;
 #[derive(Clone)]
 pub struct Api {
     client: Client,
+    patience: Duration,
 }
 
 impl Api {
     /// Over that client. It must not retry by itself: a retried write would be hidden from the engine.
     #[must_use]
     pub fn new(client: Client) -> Self {
-        Self { client }
+        Self { client, patience: Duration::MAX }
+    }
+
+    /// Waits no longer than that for any answer, whatever a request's own limit is.
+    #[must_use]
+    pub fn with_patience(self, patience: Duration) -> Self {
+        Self { patience, ..self }
     }
 
     /// Opens an answer: its body when its head says success.
@@ -47,7 +54,7 @@ impl Api {
     /// # Errors
     /// Whatever else than success.
     pub async fn open(&self, request: Request<Body>, limit: Duration) -> Result<Body, Fault> {
-        within(limit, async {
+        within(limit.min(self.patience), async {
             let answer = self.client.send(request).await.map_err(|error| fault::of_transport(&error))?;
             let (head, body) = answer.into_parts();
             if head.status.is_success() {
@@ -64,7 +71,7 @@ impl Api {
     /// # Errors
     /// Whatever else than success.
     pub async fn bytes(&self, request: Request<Body>, limit: Duration) -> Result<Wiped, Fault> {
-        within(limit, async {
+        within(limit.min(self.patience), async {
             let body = self.open(request, limit).await?;
             body::read(body, BODY_LIMIT).await
         })
@@ -101,8 +108,16 @@ pub fn undecodable() -> Fault {
 async fn within<T>(limit: Duration, call: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
     match tokio::time::timeout(limit, call).await {
         Ok(done) => done,
-        Err(_) => Err(Fault::Unknown(format!("no answer within {} s", limit.as_secs()))),
+        Err(_) => Err(Fault::Unknown(format!("{NO_ANSWER} {}", humantime::format_duration(limit)))),
     }
+}
+
+/// The words for a request whose time is over.
+const NO_ANSWER: &str = "no answer within";
+
+/// Whether a request's time was over.
+pub fn is_timeout(fault: &Fault) -> bool {
+    matches!(fault, Fault::Unknown(words) if words.starts_with(NO_ANSWER))
 }
 
 /// A GET.

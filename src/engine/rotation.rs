@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use super::{
     Engine,
-    consumption::{parts, rolling},
+    consumption::rolling,
 };
 use crate::{
     catalog::policy::Mode,
-    decide::{Decision, Held},
+    decide::{Decision, Held, parts},
     facts::{Name, SecretId, Version, WorkloadId},
     ledger::Part,
     record::Effect,

@@ -1,0 +1,51 @@
+//! The verbs that people call: with the caller's own rights, with or without an operator in the cluster.
+//!
+//! ```text
+//! args ─► session ─► gather (lists) ─► scene (pure: the operator's own rules) ─► the verb's report ─► table, JSON, YAML
+//! ```
+//!
+//! | folder | does |
+//! | --- | --- |
+//! | `scene` | all that is known at one moment; pure |
+//! | `gather` | lists what a scene is made of |
+//! | `status` | who consumes what, which pods are stale |
+//! | `restart` | rolls the consumers of a Secret |
+//! | `gate` | for deploy pipelines |
+//! | `check` | for repositories; asks no cluster |
+
+pub mod args;
+mod error;
+mod exit;
+mod gather;
+mod output;
+pub mod scene;
+mod session;
+mod status;
+mod table;
+pub mod target;
+
+pub use error::{Class, CliError};
+pub use exit::Exit;
+pub use session::Session;
+
+use crate::args::Command;
+
+/// Runs a verb. What goes wrong is said on standard error.
+pub async fn run(command: Command) -> Exit {
+    let done = match command {
+        Command::Status(args) => status::run(&args).await,
+        _ => Err(CliError::usage("not here")),
+    };
+    done.unwrap_or_else(|error| {
+        output::say(&format!("error: {}", error.to_string().replace('\n', " ")));
+        error.exit
+    })
+}
+
+/// The command as it was called: `kubectl uptake` if it is a plugin of kubectl.
+#[must_use]
+pub fn named(command: clap::Command, called: Option<&std::ffi::OsStr>) -> clap::Command {
+    let file = called.map(std::path::Path::new).and_then(std::path::Path::file_stem);
+    let is_plugin = file.and_then(std::ffi::OsStr::to_str).is_some_and(|file| file.replace('_', "-") == "kubectl-uptake");
+    if is_plugin { command.name("kubectl-uptake").bin_name("kubectl uptake") } else { command }
+}
