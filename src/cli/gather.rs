@@ -21,7 +21,7 @@ use crate::{
         references::references,
     },
     cluster::{self, Api, List, READ_LIMIT, digest_key, ledger_object, path, words},
-    decide::{Exact, OwnerFacts, read as decide_read},
+    decide::{Exact, OwnerFacts, PodFacts, read as decide_read},
     engine::Fault,
     facts::{Kind, Name, Namespace, Raw, Uid, Version},
     ledger::{DigestKey, Point},
@@ -315,6 +315,34 @@ async fn pods(session: &Session) -> Result<Pods, Fault> {
     Ok((pods, bare, version))
 }
 
+/// The pods of a namespace.
+///
+/// # Errors
+/// They can't be listed.
+pub async fn pods_of(session: &Session, namespace: &Namespace) -> Result<Vec<PodFacts>, Fault> {
+    let read = |listed: &mut Vec<PodFacts>, object: &Value| {
+        listed.push(decide_read::pod(object).ok()?);
+        Some(())
+    };
+    Ok(list(session, &path::core(Some(namespace), "pods"), &[], false, read).await?.0)
+}
+
+/// Who owns the ReplicaSets of a namespace.
+///
+/// # Errors
+/// They can't be listed.
+pub async fn owners_of(
+    session: &Session,
+    namespace: &Namespace,
+) -> Result<BTreeMap<Uid, Option<OwnerFacts>>, Fault> {
+    let read = |listed: &mut BTreeMap<Uid, Option<OwnerFacts>>, object: &Value| {
+        let (uid, owner) = decide_read::owner(object).ok()?;
+        listed.insert(uid, owner);
+        Some(())
+    };
+    Ok(list(session, &path::replica_sets(namespace), &[], true, read).await?.0)
+}
+
 async fn replica_sets(session: &Session) -> Result<Jobs, Fault> {
     let path = path::custom("/apis/apps/v1", session.namespace.as_deref(), "replicasets");
     let read = |listed: &mut (BTreeMap<Uid, Option<OwnerFacts>>, Vec<String>), object: &Value| {
@@ -343,9 +371,11 @@ async fn replica_sets(session: &Session) -> Result<Jobs, Fault> {
     Ok((sets, owners))
 }
 
-type Listed<T> = Result<Vec<T>, Fault>;
+/// Objects, or why they can't be listed.
+pub type Listed<T> = Result<Vec<T>, Fault>;
 
-async fn beside(session: &Session) -> (Listed<ProviderClassFacts>, Listed<ServiceAccountFacts>) {
+/// SecretProviderClasses and ServiceAccounts that name Secrets.
+pub async fn beside(session: &Session) -> (Listed<ProviderClassFacts>, Listed<ServiceAccountFacts>) {
     let namespace = session.namespace.as_deref();
     let classes = path::custom(&path::group(SECRETS_STORE, "v1"), namespace, "secretproviderclasses");
     let accounts = path::core(namespace, "serviceaccounts");

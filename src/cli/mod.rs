@@ -18,6 +18,7 @@ mod error;
 mod exit;
 mod gather;
 mod output;
+pub mod restart;
 pub mod scene;
 mod session;
 mod status;
@@ -34,6 +35,7 @@ use crate::args::Command;
 pub async fn run(command: Command) -> Exit {
     let done = match command {
         Command::Status(args) => status::run(&args).await,
+        Command::Restart(args) => restart::run(&args).await,
         _ => Err(CliError::usage("not here")),
     };
     done.unwrap_or_else(|error| {

@@ -71,6 +71,44 @@ pub fn say(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
+/// What goes on, on standard error: one line that changes where people look, else a line for what is over.
+#[derive(Debug)]
+pub struct Progress {
+    live: bool,
+}
+
+impl Progress {
+    /// Nothing yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { live: io::stderr().is_terminal() }
+    }
+
+    /// What goes on now.
+    pub fn show(&mut self, text: &str) {
+        if self.live {
+            let _ = write!(io::stderr().lock(), "\r\x1b[K{text}");
+        }
+    }
+
+    /// Something is over.
+    pub fn said(&mut self, text: &str) {
+        self.end();
+        say(text);
+    }
+
+    /// Nothing goes on any more.
+    pub fn end(&mut self) {
+        self.show("");
+    }
+}
+
+impl Default for Progress {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 /// Colours, where people look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Paint(bool);

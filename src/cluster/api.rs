@@ -14,6 +14,8 @@ use crate::engine::Fault;
 
 /// The `Accept` value of lists of which only `metadata` is wanted.
 pub const METADATA_ONLY: &str = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io";
+/// The same of one object.
+const OBJECT_METADATA_ONLY: &str = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io";
 const JSON: &str = "application/json";
 /// The content type of a merge patch.
 pub const MERGE_PATCH: &str = "application/merge-patch+json";
@@ -128,6 +130,11 @@ pub fn get(path: &str) -> Request<Body> {
 /// A GET of metadata only.
 pub fn get_metadata(path: &str) -> Request<Body> {
     request(Method::GET, path, METADATA_ONLY, None)
+}
+
+/// A GET of one object's metadata only.
+pub fn get_object_metadata(path: &str) -> Request<Body> {
+    request(Method::GET, path, OBJECT_METADATA_ONLY, None)
 }
 
 /// A request with a body.

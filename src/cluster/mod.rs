@@ -27,7 +27,7 @@ pub(crate) mod stamp;
 
 pub use api::Api;
 pub(crate) use api::{
-    READ_LIMIT, WRITE_LIMIT, decode, get, get_metadata, is_timeout, patch, send, undecodable,
+    READ_LIMIT, WRITE_LIMIT, decode, get, get_object_metadata, is_timeout, patch, send, undecodable,
 };
 pub use body::Wiped;
 pub(crate) use body::next_chunk;
