@@ -254,7 +254,7 @@ mod tests {
     fn a_bool_can_be_said_in_all_usual_ways() {
         let canary = |flag: &[&str]| {
             let args = ["uptake", "controller"].iter().chain(flag);
-            let Command::Controller(args) = Args::try_parse_from(args).unwrap().command;
+            let Command::Controller(args) = Args::try_parse_from(args).unwrap().command else { panic!() };
             args.canary
         };
         assert!(canary(&["--canary"]) && canary(&["--canary=true"]));

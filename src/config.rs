@@ -303,7 +303,10 @@ mod tests {
 
     fn config(flags: &[&str]) -> Result<Config, ConfigError> {
         let Command::Controller(args) =
-            Args::try_parse_from(["uptake", "controller"].iter().chain(flags)).unwrap().command;
+            Args::try_parse_from(["uptake", "controller"].iter().chain(flags)).unwrap().command
+        else {
+            panic!()
+        };
         Config::try_from(*args)
     }
 

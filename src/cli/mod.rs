@@ -14,6 +14,7 @@
 //! | `check` | for repositories; asks no cluster |
 
 pub mod args;
+pub mod check;
 mod error;
 mod exit;
 mod gather;
@@ -21,7 +22,7 @@ mod output;
 pub mod restart;
 pub mod scene;
 mod session;
-mod status;
+pub mod status;
 mod table;
 pub mod target;
 
@@ -36,6 +37,7 @@ pub async fn run(command: Command) -> Exit {
     let done = match command {
         Command::Status(args) => status::run(&args).await,
         Command::Restart(args) => restart::run(&args).await,
+        Command::Check(args) => check::run(&args),
         _ => Err(CliError::usage("not here")),
     };
     done.unwrap_or_else(|error| {

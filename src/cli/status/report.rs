@@ -253,7 +253,9 @@ fn is_unknown(scene: &Scene, kind: &str) -> bool {
     scene.unknown.iter().any(|unknown| unknown.kind == kind)
 }
 
-fn reference_report(reference: &Reference, injected: bool) -> ReferenceReport {
+/// How a reference is told of.
+#[must_use]
+pub fn reference_report(reference: &Reference, injected: bool) -> ReferenceReport {
     ReferenceReport {
         secret: reference.secret.clone(),
         via: reference.via.as_str(),
