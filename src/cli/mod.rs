@@ -17,14 +17,18 @@ pub mod args;
 pub mod check;
 mod error;
 mod exit;
+pub mod gate;
 mod gather;
 mod output;
+mod purge;
+mod release;
 pub mod restart;
 pub mod scene;
 mod session;
 pub mod status;
 mod table;
 pub mod target;
+mod version;
 
 pub use error::{Class, CliError};
 pub use exit::Exit;
@@ -38,7 +42,12 @@ pub async fn run(command: Command) -> Exit {
         Command::Status(args) => status::run(&args).await,
         Command::Restart(args) => restart::run(&args).await,
         Command::Check(args) => check::run(&args),
-        _ => Err(CliError::usage("not here")),
+        Command::Gate(args) => gate::run(&args).await,
+        Command::Release(args) => release::run(&args).await,
+        Command::Purge(args) => purge::run(&args).await,
+        Command::Version(args) => version::version(&args),
+        Command::Completion(args) => Ok(version::completion(&args)),
+        Command::Controller(_) => Err(CliError::usage("the operator is no verb of people's")),
     };
     done.unwrap_or_else(|error| {
         output::say(&format!("error: {}", error.to_string().replace('\n', " ")));

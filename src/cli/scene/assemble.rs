@@ -87,6 +87,7 @@ impl Scene {
         let mut scene = Self {
             at,
             consumers,
+            classes,
             ledger,
             told,
             paused,

@@ -23,6 +23,7 @@ use super::Class;
 use crate::{
     catalog::{
         SecretFacts,
+        beside::ProviderClassFacts,
         policy::{self, Mode, Source},
         reference::Reference,
     },
@@ -55,6 +56,8 @@ pub struct Scene {
     pub at: Point,
     /// Everybody who has pods.
     pub consumers: Vec<Consumer>,
+    /// The SecretProviderClasses that name Secrets.
+    pub classes: Vec<ProviderClassFacts>,
     /// The operator's ledger, if it could be read.
     pub ledger: Option<Ledger>,
     /// What the operator told in Events.
