@@ -8,6 +8,7 @@ mod support;
 
 mod away;
 mod changes;
+mod cli;
 mod faults;
 mod harness;
 mod humans;
