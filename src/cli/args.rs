@@ -218,7 +218,12 @@ pub struct CheckArgs {
     pub examined: Option<PathBuf>,
 
     /// A custom kind that the operator rolls too; may be repeated
-    #[arg(long = "workload", value_name = "GROUP/VERSION/KIND[=PATH]", env = "UPTAKE_WORKLOAD", value_delimiter = ',')]
+    #[arg(
+        long = "workload",
+        value_name = "GROUP/VERSION/KIND[=PATH]",
+        env = "UPTAKE_WORKLOAD",
+        value_delimiter = ','
+    )]
     pub workloads: Vec<WorkloadArg>,
 
     /// How it is printed

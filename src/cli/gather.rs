@@ -98,7 +98,10 @@ async fn gather(session: &Session, wanted: &Wanted) -> Result<Gathered, CliError
     let (namespace, key) = (session.namespace.as_deref(), key.unwrap_or_else(nobodys_key));
     let (secrets, workloads, batch, pods, sets, beside, namespaces, paused, told) = futures::join!(
         secrets(session, wanted, &key),
-        stream::iter(&kinds).map(|(kind, fault)| workloads(session, kind, fault.as_ref())).buffered(4).collect::<Vec<_>>(),
+        stream::iter(&kinds)
+            .map(|(kind, fault)| workloads(session, kind, fault.as_ref()))
+            .buffered(4)
+            .collect::<Vec<_>>(),
         batch(session),
         pods(session),
         replica_sets(session),
@@ -171,7 +174,13 @@ impl Missing {
 /// order then. Separate stores would have to stand at the same number.
 async fn comparable(session: &Session, namespace: Option<&str>, secrets: Version, pods: Version) -> bool {
     let path = path::core(namespace, "secrets");
-    let probe = List { path: &path, query: &[("fieldSelector", SECRET_FIELDS)], at: None, page: 1, metadata_only: true };
+    let probe = List {
+        path: &path,
+        query: &[("fieldSelector", SECRET_FIELDS)],
+        at: None,
+        page: 1,
+        metadata_only: true,
+    };
     let again: Result<Version, Fault> = async {
         let page = probe.page(&session.api, "").await?;
         let page: cluster::Page<'_> = cluster::decode(page.as_ref())?;
@@ -208,11 +217,8 @@ async fn ledger(session: &Session) -> (Option<Ledger>, Option<DigestKey>) {
         let object: Value = session.api.json(request, READ_LIMIT).await.ok()?;
         Raw(&object).uid().ok()
     };
-    let (objects, key, identity) = futures::join!(
-        ledger_object::list(&session.api, own),
-        digest_key::find(&session.api, own),
-        identity
-    );
+    let (objects, key, identity) =
+        futures::join!(ledger_object::list(&session.api, own), digest_key::find(&session.api, own), identity);
     let key = key.ok().flatten();
     let ledger = objects.ok().and_then(|objects| Ledger::read(&objects, key.as_ref(), identity));
     (ledger, key)
@@ -261,7 +267,8 @@ async fn batch(session: &Session) -> (Result<Vec<Consumer>, Fault>, Result<Jobs,
     let cron = |listed: &mut Vec<Consumer>, object: &Value| {
         let suspended = object.pointer("/spec/suspend").and_then(Value::as_bool).unwrap_or(false);
         let template = object.pointer("/spec/jobTemplate/spec/template")?;
-        listed.push(Consumer::standing("CronJob", object, template, Fate::NextRun { suspended }, &READ).ok()?);
+        listed
+            .push(Consumer::standing("CronJob", object, template, Fate::NextRun { suspended }, &READ).ok()?);
         Some(())
     };
     let job = |listed: &mut Jobs, object: &Value| {
@@ -380,8 +387,17 @@ pub async fn beside(session: &Session) -> (Listed<ProviderClassFacts>, Listed<Se
     let classes = path::custom(&path::group(SECRETS_STORE, "v1"), namespace, "secretproviderclasses");
     let accounts = path::core(namespace, "serviceaccounts");
     let (classes, accounts) = futures::join!(kept(session, &classes), kept(session, &accounts));
-    // Where the driver isn't installed there are none.
-    (if matches!(classes, Err(Fault::NotFound)) { Ok(Vec::new()) } else { classes }, accounts)
+    match classes {
+        // Where the driver isn't installed there are none; who has no rights is told so of any kind.
+        Err(Fault::NotFound) => (Ok(Vec::new()), accounts),
+        Err(Fault::Forbidden(_)) if !has_driver(session).await => (Ok(Vec::new()), accounts),
+        classes => (classes, accounts),
+    }
+}
+
+async fn has_driver(session: &Session) -> bool {
+    let group = path::group(SECRETS_STORE, "v1");
+    cluster::serves(&session.api, &group, "SecretProviderClass").await.unwrap_or(true)
 }
 
 async fn kept<T: Beside>(session: &Session, path: &str) -> Listed<T> {
@@ -431,3 +447,6 @@ async fn told(session: &Session, ledger: bool) -> Told {
     let query = [("labelSelector", "uptake.dev/secret")];
     list(session, &path, &query, false, read).await.map(|(told, _)| told).unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests;

@@ -59,6 +59,7 @@ pub async fn run(command: Command) -> Exit {
 #[must_use]
 pub fn named(command: clap::Command, called: Option<&std::ffi::OsStr>) -> clap::Command {
     let file = called.map(std::path::Path::new).and_then(std::path::Path::file_stem);
-    let is_plugin = file.and_then(std::ffi::OsStr::to_str).is_some_and(|file| file.replace('_', "-") == "kubectl-uptake");
+    let is_plugin =
+        file.and_then(std::ffi::OsStr::to_str).is_some_and(|file| file.replace('_', "-") == "kubectl-uptake");
     if is_plugin { command.name("kubectl-uptake").bin_name("kubectl uptake") } else { command }
 }

@@ -54,7 +54,8 @@ async fn names(session: &Session) -> Result<Vec<Name>, Fault> {
     let path = path::core(Some(&session.operator_namespace), "secrets");
     let (label, value) = ledger_object::MANAGED;
     let labels = format!("{label}={value}");
-    let list = List { path: &path, query: &[("labelSelector", &labels)], at: None, page: PAGE, metadata_only: true };
+    let list =
+        List { path: &path, query: &[("labelSelector", &labels)], at: None, page: PAGE, metadata_only: true };
     let each = |names: &mut Vec<Name>, item: &RawValue| {
         let object: Value = cluster::decode(item.get().as_bytes())?;
         let name = Raw(&object).name().map_err(|_| cluster::undecodable())?;

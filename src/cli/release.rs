@@ -33,9 +33,14 @@ pub async fn run(args: &ReleaseArgs) -> Result<Exit, CliError> {
     let scene = gather::scene(&session, &wanted).await.ok();
     let broken = scene.as_ref().and_then(|scene| broken(scene, secret));
     // Without the ledger, the version that stands is the one that it was delivered with, unless it was edited since.
-    let version = broken.or_else(|| scene.as_ref().and_then(|scene| recorded(scene, secret))).unwrap_or(stands);
+    let version =
+        broken.or_else(|| scene.as_ref().and_then(|scene| recorded(scene, secret))).unwrap_or(stands);
     annotate(&session, &id, version).await?;
-    let what = if broken.is_some() { "the breaker is closed for" } else { "no breaker is known to be open; released" };
+    let what = if broken.is_some() {
+        "the breaker is closed for"
+    } else {
+        "no breaker is known to be open; released"
+    };
     output::write(&format!("secret/{secret}: {what} version {version}\n"));
     Ok(Exit::Done)
 }

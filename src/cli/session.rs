@@ -1,6 +1,6 @@
 //! A verb's connection to the cluster, with the caller's own rights.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use super::{CliError, args::ClusterArgs};
 use crate::{
@@ -52,6 +52,18 @@ impl Session {
         })
     }
 
+    /// Over an API server of a test's own.
+    #[cfg(test)]
+    pub fn over(api: Api, namespace: &str) -> Self {
+        Self {
+            api,
+            namespace: Some(namespace.into()),
+            operator_namespace: "uptake-system".into(),
+            workloads: Vec::new(),
+            clock: ServerClock::new(),
+        }
+    }
+
     /// The namespace that is meant, where one must be.
     ///
     /// # Errors
@@ -64,12 +76,6 @@ impl Session {
     #[must_use]
     pub fn now(&self) -> Time {
         self.clock.now().server
-    }
-
-    /// How long this process runs.
-    #[must_use]
-    pub fn elapsed(&self) -> Duration {
-        self.clock.mono().0
     }
 
     /// The kinds that roll: those that every cluster has, and the given ones that this one has; with each, why it

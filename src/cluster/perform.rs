@@ -97,7 +97,9 @@ impl Performer {
     /// Performs a call. It always ends: each request in it has its limit.
     pub async fn perform(&self, call: Call) -> Answer {
         match call {
-            Call::ListLedger => Answer::Ledger(ledger_object::list(&self.api, &self.config.own_namespace).await),
+            Call::ListLedger => {
+                Answer::Ledger(ledger_object::list(&self.api, &self.config.own_namespace).await)
+            }
             Call::WriteLedger { name, over, body } => {
                 Answer::Written(self.write_ledger(&name, over, &body).await)
             }

@@ -2,10 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{
-    Engine,
-    consumption::rolling,
-};
+use super::{Engine, consumption::rolling};
 use crate::{
     catalog::policy::Mode,
     decide::{Decision, Held, parts},

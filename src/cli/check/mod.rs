@@ -69,7 +69,8 @@ fn exit(report: &Report) -> Exit {
 
 /// Reads a file, a folder's manifests, or standard input.
 fn read(file: &Path, texts: &mut Vec<(String, String)>) -> Result<(), CliError> {
-    let unreadable = |error: io::Error| CliError::usage(format!("failed to read {}: {error}", file.display()));
+    let unreadable =
+        |error: io::Error| CliError::usage(format!("failed to read {}: {error}", file.display()));
     if file.as_os_str() == "-" {
         let mut text = String::new();
         io::stdin().lock().read_to_string(&mut text).map_err(unreadable)?;

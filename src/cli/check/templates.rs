@@ -100,7 +100,10 @@ mod tests {
     )]
     #[case("{kind: App, spec: {workload: {template: {spec: {containers: [{}]}}}}}", "spec.workload.template")]
     #[case("{kind: App, spec: {podSpec: {containers: [{name: c}]}}}", "spec.podSpec")]
-    #[case("{kind: Flow, spec: {steps: [{template: {spec: {containers: [{name: c}]}}}]}}", "spec.steps.template")]
+    #[case(
+        "{kind: Flow, spec: {steps: [{template: {spec: {containers: [{name: c}]}}}]}}",
+        "spec.steps.template"
+    )]
     fn a_template_is_found_in_any_kind(#[case] text: &str, #[case] path: &str) {
         assert_eq!(paths(text), [path]);
     }

@@ -25,7 +25,9 @@ fn manifest(kind: &str, annotations: &str, template_annotations: &str) -> String
         "CronJob" => format!("{{jobTemplate: {{spec: {{template: {template}}}}}}}"),
         _ => format!("{{template: {template}}}"),
     };
-    format!("{{apiVersion: {api_version}, kind: {kind}, metadata: {{name: x, annotations: {{{annotations}}}}}, spec: {body}}}\n")
+    format!(
+        "{{apiVersion: {api_version}, kind: {kind}, metadata: {{name: x, annotations: {{{annotations}}}}}, spec: {body}}}\n"
+    )
 }
 
 #[test]
@@ -67,7 +69,11 @@ fn a_list_of_the_examined_makes_any_other_one_pending() {
 #[case::cron_job("CronJob", "", State::CantRoll)]
 #[case::replica_set("ReplicaSet", "", State::CantRoll)]
 #[case::custom("Rollout", "", State::Pending)]
-#[case::custom_with_reason("Rollout", "uptake.dev/rollout: 'off', uptake.dev/reason: by hand", State::OptedOut)]
+#[case::custom_with_reason(
+    "Rollout",
+    "uptake.dev/rollout: 'off', uptake.dev/reason: by hand",
+    State::OptedOut
+)]
 fn each_template_has_its_state(#[case] kind: &str, #[case] annotations: &str, #[case] state: State) {
     let report = of(&manifest(kind, annotations, ""), &Options::default());
     assert_eq!(report.consumers[0].state, state, "{}", report.consumers[0].reason);

@@ -199,7 +199,11 @@ fn consumer(
     let mut references: Vec<ReferenceReport> =
         effective.kept.iter().map(|reference| reference_report(reference, false)).collect();
     // What a class syncs that isn't among the manifests is only known to the cluster.
-    let elsewhere = consumption.declared.provider_classes.iter().filter(|class| !known.classes.contains_key(&id(&class.name)));
+    let elsewhere = consumption
+        .declared
+        .provider_classes
+        .iter()
+        .filter(|class| !known.classes.contains_key(&id(&class.name)));
     references.extend(elsewhere.map(|class| ReferenceReport {
         secret: "?".into(),
         via: "csi",
@@ -212,7 +216,8 @@ fn consumer(
         return None;
     }
     let kind = text(value, "kind").unwrap_or_default();
-    let name = value.get("metadata").and_then(|meta| text(meta, "name").or_else(|| text(meta, "generateName")));
+    let name =
+        value.get("metadata").and_then(|meta| text(meta, "name").or_else(|| text(meta, "generateName")));
     let name = name.unwrap_or_default();
     let subject = Subject {
         api_version: text(value, "apiVersion").unwrap_or_default(),
@@ -244,7 +249,8 @@ fn consumer(
 }
 
 fn is_among(examined: &BTreeSet<String>, kind: &str, namespace: Option<&str>, name: &str) -> bool {
-    let of_namespace = namespace.is_some_and(|namespace| examined.contains(&format!("{kind}/{namespace}/{name}")));
+    let of_namespace =
+        namespace.is_some_and(|namespace| examined.contains(&format!("{kind}/{namespace}/{name}")));
     of_namespace || examined.contains(&format!("{kind}/{name}"))
 }
 
@@ -272,7 +278,10 @@ fn judge(subject: &Subject<'_>, options: &Options) -> (State, String) {
         return (State::CantRoll, fate.to_string());
     }
     if !subject.references.is_empty()
-        && subject.references.iter().all(|one| matches!(one.rolls, Rolls::Reloads | Rolls::KindIsListedOnly | Rolls::Ignored))
+        && subject
+            .references
+            .iter()
+            .all(|one| matches!(one.rolls, Rolls::Reloads | Rolls::KindIsListedOnly | Rolls::Ignored))
     {
         return (State::Covered, "a change needs no rollout".to_owned());
     }
@@ -332,6 +341,7 @@ fn rolls(subject: &Subject<'_>, workloads: &[WorkloadArg]) -> bool {
 fn checksum(template: &Value) -> Option<&str> {
     const WORDS: [&str; 4] = ["checksum", "sha256", "hash", "secret-version"];
     let annotations = Raw(template).annotations()?;
-    let mut names = annotations.iter().filter(|(_, value)| value.as_str().is_some_and(|text| !text.is_empty()));
+    let mut names =
+        annotations.iter().filter(|(_, value)| value.as_str().is_some_and(|text| !text.is_empty()));
     names.find(|(name, _)| WORDS.iter().any(|word| name.contains(word))).map(|(name, _)| name.as_str())
 }

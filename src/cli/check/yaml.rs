@@ -148,7 +148,10 @@ impl<'a> Reader<'a> {
         let (content, anchor) = match event {
             Event::Scalar(text, style, anchor, tag) => {
                 let plain = style == ScalarStyle::Plain && tag.is_none();
-                (Content::Scalar(if plain { resolve(text) } else { Value::String(text.into_owned()) }), anchor)
+                (
+                    Content::Scalar(if plain { resolve(text) } else { Value::String(text.into_owned()) }),
+                    anchor,
+                )
             }
             Event::SequenceStart(_, anchor, _) => (self.list(depth)?, anchor),
             Event::MappingStart(_, anchor, _) => (self.map(depth)?, anchor),
@@ -184,16 +187,23 @@ impl<'a> Reader<'a> {
             let key = match event {
                 Event::MappingEnd => break,
                 Event::Scalar(text, ..) => text.into_owned(),
-                _ => return Err(Unreadable { place: place(span.start), message: "a key that isn't text".to_owned() }),
+                _ => {
+                    return Err(Unreadable {
+                        place: place(span.start),
+                        message: "a key that isn't text".to_owned(),
+                    });
+                }
             };
             let Some((event, span)) = self.event()? else { break };
             let node = self.node(event, span, depth + 1)?;
             match (key.as_str(), node.content) {
                 ("<<", Content::Map(others)) => merged.extend(others),
-                ("<<", Content::List(maps)) => merged.extend(maps.into_iter().flat_map(|map| match map.content {
-                    Content::Map(others) => others,
-                    Content::List(_) | Content::Scalar(_) => Vec::new(),
-                })),
+                ("<<", Content::List(maps)) => {
+                    merged.extend(maps.into_iter().flat_map(|map| match map.content {
+                        Content::Map(others) => others,
+                        Content::List(_) | Content::Scalar(_) => Vec::new(),
+                    }))
+                }
                 (_, content) => entries.push((key, Node { place: node.place, content })),
             }
         }
@@ -219,8 +229,12 @@ fn place(marker: Marker) -> Place {
 fn resolve(text: Cow<'_, str>) -> Value {
     match &*text {
         "" | "~" | "null" | "Null" | "NULL" => Value::Null,
-        "y" | "Y" | "yes" | "Yes" | "YES" | "on" | "On" | "ON" | "true" | "True" | "TRUE" => Value::Bool(true),
-        "n" | "N" | "no" | "No" | "NO" | "off" | "Off" | "OFF" | "false" | "False" | "FALSE" => Value::Bool(false),
+        "y" | "Y" | "yes" | "Yes" | "YES" | "on" | "On" | "ON" | "true" | "True" | "TRUE" => {
+            Value::Bool(true)
+        }
+        "n" | "N" | "no" | "No" | "NO" | "off" | "Off" | "OFF" | "false" | "False" | "FALSE" => {
+            Value::Bool(false)
+        }
         word if looks_like_a_number(word) => {
             let whole = word.parse::<i64>().ok().map(Value::from);
             let real = || word.parse::<f64>().ok().and_then(serde_json::Number::from_f64).map(Value::Number);
@@ -251,7 +265,10 @@ mod tests {
 
     #[test]
     fn documents_are_read_one_after_the_other() {
-        assert_eq!(values("a: 1\n---\n# nothing\n---\nb: [x, 'on']\n"), [json!({"a": 1}), json!(null), json!({"b": ["x", "on"]})]);
+        assert_eq!(
+            values("a: 1\n---\n# nothing\n---\nb: [x, 'on']\n"),
+            [json!({"a": 1}), json!(null), json!({"b": ["x", "on"]})]
+        );
         assert_eq!(values(""), Vec::<Value>::new());
         assert_eq!(values(r#"{"a": {"b": null}}"#), [json!({"a": {"b": null}})]);
     }
@@ -282,7 +299,10 @@ mod tests {
         let (documents, _) = documents("a: 1\n---\nkind: X\nspec:\n  containers:\n  - name: c\n");
         let second = &documents[1];
         assert_eq!(second.place, Place { line: 3, column: 1 });
-        assert_eq!(second.get("spec").unwrap().get("containers").unwrap().elements()[0].place, Place { line: 6, column: 5 });
+        assert_eq!(
+            second.get("spec").unwrap().get("containers").unwrap().elements()[0].place,
+            Place { line: 6, column: 5 }
+        );
     }
 
     #[test]

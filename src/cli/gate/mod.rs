@@ -33,12 +33,8 @@ pub async fn run(args: &GateArgs) -> Result<Exit, CliError> {
         return Err(CliError::usage(message));
     }
     let session = Session::open(&args.cluster).await?;
-    let gate = Gate {
-        namespace: session.one_namespace()?,
-        session,
-        args,
-        deadline: Instant::now() + args.timeout,
-    };
+    let gate =
+        Gate { namespace: session.one_namespace()?, session, args, deadline: Instant::now() + args.timeout };
     let report = gate.pass().await?;
     let format = match args.output {
         GateFormat::Junit => {
@@ -120,7 +116,9 @@ impl Gate<'_> {
         let expected = verdict::expected(scene, &self.args.target);
         let consumers: Vec<_> = verdict::consumers(scene, &self.args.target).collect();
         let mut checks = exec::ask(&self.session, &self.namespace, scene, &consumers, &expected).await;
-        for check in checks.iter_mut().filter(|check| check.answer == Answer::Unknown && self.args.allow_unknown) {
+        for check in
+            checks.iter_mut().filter(|check| check.answer == Answer::Unknown && self.args.allow_unknown)
+        {
             check.answer = Answer::Skipped;
         }
         checks
@@ -131,18 +129,28 @@ impl Gate<'_> {
         let Some(secret) = &seen.secret else { return false };
         let missing = seen.checks.iter().any(|check| check.answer == Answer::Failed && check.rolls.is_none());
         let rolls = seen.checks.iter().filter(|check| {
-            check.answer == Answer::Failed || (missing && matches!(check.answer, Answer::Passed | Answer::Pending))
+            check.answer == Answer::Failed
+                || (missing && matches!(check.answer, Answer::Passed | Answer::Pending))
         });
         let only: Vec<ConsumerTarget> =
             rolls.filter_map(|check| check.rolls.as_ref()).filter_map(|name| name.parse().ok()).collect();
         if only.is_empty() {
             return false;
         }
-        output::say(&format!("not yet; rolling once: {}", only.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")));
+        output::say(&format!(
+            "not yet; rolling once: {}",
+            only.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+        ));
         let order = Order { namespace: self.namespace.clone(), secret: secret.clone(), only, dry_run: false };
         let report = restart::restart(&self.session, &order, Some(self.deadline)).await;
         for failure in &report.failures {
-            output::say(&format!("{}/{}: {}: {}", failure.kind, failure.name, failure.reason.as_str(), failure.message));
+            output::say(&format!(
+                "{}/{}: {}: {}",
+                failure.kind,
+                failure.name,
+                failure.reason.as_str(),
+                failure.message
+            ));
         }
         !report.requested.is_empty()
     }
@@ -169,8 +177,18 @@ impl Gate<'_> {
             (Answer::Passed | Answer::Skipped, _) => format!("{target} passes{again}"),
             (Answer::Failed, _) => format!("{target} doesn't pass{again}"),
             _ if late => format!("{target}: the time is over{again}"),
-            (Answer::Pending | Answer::Unknown, _) => format!("{target}: it can't be told whether it passes{again}"),
+            (Answer::Pending | Answer::Unknown, _) => {
+                format!("{target}: it can't be told whether it passes{again}")
+            }
         };
-        Report { target, namespace: self.namespace.to_string(), status, consumers, restarted, checks, message }
+        Report {
+            target,
+            namespace: self.namespace.to_string(),
+            status,
+            consumers,
+            restarted,
+            checks,
+            message,
+        }
     }
 }

@@ -21,7 +21,11 @@ pub fn render(report: &Report, paint: Paint, wide: bool) -> String {
     for check in &report.checks {
         if wide || check.answer != Answer::Passed || report.checks.len() <= 20 {
             let (tone, word) = toned(check.answer);
-            table.row(vec![Cell::toned(tone, word), check.name.as_str().into(), check.detail.as_str().into()]);
+            table.row(vec![
+                Cell::toned(tone, word),
+                check.name.as_str().into(),
+                check.detail.as_str().into(),
+            ]);
         }
     }
     let table = if report.checks.is_empty() { String::new() } else { table.render(paint) + "\n" };
@@ -44,8 +48,7 @@ const fn toned(answer: Answer) -> (Tone, &'static str) {
 /// It can't be written.
 pub fn junit(report: &Report) -> Result<String, CliError> {
     let mut writer = Writer::new_with_indent(Vec::new(), b' ', 2);
-    write(&mut writer, report)
-        .map_err(|error| CliError::failed(format!("failed to write XML: {error}")))?;
+    write(&mut writer, report).map_err(|error| CliError::failed(format!("failed to write XML: {error}")))?;
     Ok(String::from_utf8_lossy(&writer.into_inner()).into_owned() + "\n")
 }
 
@@ -104,7 +107,11 @@ mod tests {
             status: Answer::Failed,
             consumers: 1,
             restarted: true,
-            checks: vec![check("one", Answer::Passed), check("two", Answer::Failed), check("three", Answer::Unknown)],
+            checks: vec![
+                check("one", Answer::Passed),
+                check("two", Answer::Failed),
+                check("three", Answer::Unknown),
+            ],
             message: "no".to_owned(),
         };
         insta::assert_snapshot!(junit(&report).unwrap());

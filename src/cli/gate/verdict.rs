@@ -128,8 +128,13 @@ pub fn checks(scene: &Scene, namespace: &str, target: &Target) -> Vec<Check> {
         .filter(|unknown| unknown.kind != "ServiceAccount")
         .map(|unknown| asked(format!("{} can be listed", unknown.kind), Answer::Unknown, &unknown.message))
         .collect();
-    if matches!(target, Target::ProviderClass(name) if !scene.classes.iter().any(|class| class.id.name == *name)) {
-        checks.push(asked(format!("{target} syncs Secrets"), Answer::Failed, "there is no such class, or it names no Secret"));
+    if matches!(target, Target::ProviderClass(name) if !scene.classes.iter().any(|class| class.id.name == *name))
+    {
+        checks.push(asked(
+            format!("{target} syncs Secrets"),
+            Answer::Failed,
+            "there is no such class, or it names no Secret",
+        ));
     }
     if scene.knows_secrets() {
         for (secret, keys) in &expected {

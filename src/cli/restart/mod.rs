@@ -24,7 +24,10 @@ pub use wait::wait;
 /// It is asked for something that can't be restarted.
 pub async fn run(args: &RestartArgs) -> Result<Exit, CliError> {
     let Target::Secret(secret) = &args.target else {
-        return Err(CliError::usage(format!("restart rolls the consumers of a Secret: secret/NAME, not {}", args.target)));
+        return Err(CliError::usage(format!(
+            "restart rolls the consumers of a Secret: secret/NAME, not {}",
+            args.target
+        )));
     };
     let session = Session::open(&args.cluster).await?;
     let order = Order {
@@ -46,8 +49,7 @@ pub async fn restart(session: &Session, order: &Order, until: Option<Instant>) -
     if let Some(deadline) = until
         && !stamped.is_empty()
     {
-        report.outcomes = wait(session, &order.namespace, stamped, deadline).await;
-        report.outcomes.sort_by(|a, b| (&a.kind, &a.name).cmp(&(&b.kind, &b.name)));
+        report.end(wait(session, &order.namespace, stamped, deadline).await);
     }
     report
 }

@@ -104,7 +104,10 @@ fn is_untold(found: &Found, faults: &[Fault]) -> bool {
 
 fn note_unlisted(tally: &mut Tally, what: &str, fault: Option<&Fault>) {
     if let Some(fault) = fault {
-        tally.notes.push(format!("{what} can't be listed, nor who consumes the Secret through one: {}", words(fault)));
+        tally.notes.push(format!(
+            "{what} can't be listed, nor who consumes the Secret through one: {}",
+            words(fault)
+        ));
     }
 }
 
@@ -241,13 +244,17 @@ impl Run<'_> {
         };
         let (uid, mut tries) = (workload.uid, 0);
         loop {
-            let stamp = plan::stamp(workload.stamp.as_deref(), &self.order.secret, self.version, self.session.now());
+            let stamp =
+                plan::stamp(workload.stamp.as_deref(), &self.order.secret, self.version, self.session.now());
             let before = workload.rollout.generation;
             tries += 1;
             let fault = match self.patch(&workload, &stamp).await {
-                Ok(after) if after.rollout.generation > before => return Ok(Stamped { workload: after, stamp }),
+                Ok(after) if after.rollout.generation > before => {
+                    return Ok(Stamped { workload: after, stamp });
+                }
                 Ok(_) => {
-                    let words = "the API server took the patch and nothing changed: something removes the annotation";
+                    let words =
+                        "the API server took the patch and nothing changed: something removes the annotation";
                     return Err(failed(Class::Refused, words.to_owned()));
                 }
                 Err(fault) => fault,
@@ -257,7 +264,9 @@ impl Run<'_> {
                 fault => return Err(failed(Class::of(fault), words(fault))),
             };
             match (now, fault) {
-                (Err(Fault::NotFound), _) => return Err(failed(Class::Gone, "it was deleted meanwhile".to_owned())),
+                (Err(Fault::NotFound), _) => {
+                    return Err(failed(Class::Gone, "it was deleted meanwhile".to_owned()));
+                }
                 (Ok(now), _) if now.uid != uid => {
                     return Err(failed(Class::Gone, "it was deleted and made again meanwhile".to_owned()));
                 }
@@ -269,7 +278,10 @@ impl Run<'_> {
                 }
                 (Ok(now), Fault::Conflict) if tries < TRIES => {
                     if plan::choose(&now, &self.order.secret, &self.order.only) != Choice::Target {
-                        return Err(failed(Class::Conflict, "it was changed meanwhile, and isn't meant any more".to_owned()));
+                        return Err(failed(
+                            Class::Conflict,
+                            "it was changed meanwhile, and isn't meant any more".to_owned(),
+                        ));
                     }
                     workload = now;
                 }
@@ -291,7 +303,8 @@ impl Run<'_> {
     }
 
     async fn get(&self, workload: &Workload) -> Result<Workload, Fault> {
-        let object: Value = self.session.api.json(cluster::get(&path::workload(&workload.id)), READ_LIMIT).await?;
+        let object: Value =
+            self.session.api.json(cluster::get(&path::workload(&workload.id)), READ_LIMIT).await?;
         self.read(&workload.id.kind, &object)
     }
 

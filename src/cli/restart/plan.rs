@@ -28,7 +28,8 @@ pub enum Choice {
 /// person asked for it. Who opted out is left alone, unless a person named it.
 #[must_use]
 pub fn choose(workload: &Workload, secret: &str, only: &[ConsumerTarget]) -> Choice {
-    let mut references = workload.references.iter().filter(|reference| *reference.secret == *secret).peekable();
+    let mut references =
+        workload.references.iter().filter(|reference| *reference.secret == *secret).peekable();
     let named = only.iter().any(|only| only.is(workload.id.kind.as_str(), &workload.id.name));
     if references.peek().is_none() || workload.deleting || (!only.is_empty() && !named) {
         return Choice::NotMeant;

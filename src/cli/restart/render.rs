@@ -18,7 +18,11 @@ pub fn render(report: &Report, paint: Paint) -> String {
             Some(ended) => (Tone::Bad, ended.outcome, ended.detail.clone()),
             None => (Tone::Good, done, format!("generation {}", one.generation)),
         };
-        table.row(vec![format!("{}/{}", one.kind, one.name).into(), Cell::toned(tone, result), detail.into()]);
+        table.row(vec![
+            format!("{}/{}", one.kind, one.name).into(),
+            Cell::toned(tone, result),
+            detail.into(),
+        ]);
     }
     for one in &report.failures {
         let of = format!("{}/{}", one.kind, one.name);

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::{
-    cli::{Class, Exit},
+    cli::{Class, Exit, status::render::counted},
     facts::{Name, Namespace},
 };
 
@@ -178,16 +178,26 @@ fn message(tally: &Tally, status: Status, secret: &str) -> String {
     let unlisted =
         if kinds.is_empty() { String::new() } else { format!("; can't be listed: {}", kinds.join(", ")) };
     match status {
-        Status::Requested => format!("{count} of {} consumers of {secret} {done}", tally.matched),
+        Status::Requested => format!("{count} of {} of {secret} {done}", counted(tally.matched, "consumer")),
         Status::NoTargets => format!("no workload consumes {secret}: nothing to do"),
-        Status::Failed if tally.nowhere => format!("{secret} neither exists nor is referenced by any workload"),
+        Status::Failed if tally.nowhere => {
+            format!("{secret} neither exists nor is referenced by any workload")
+        }
         Status::Partial | Status::Failed => {
-            format!("{count} of {} known consumers of {secret} {done}{unlisted}", tally.matched)
+            format!("{count} of {} of {secret} {done}{unlisted}", counted(tally.matched, "known consumer"))
         }
     }
 }
 
 impl Report {
+    /// Takes in how the rollouts ended.
+    pub fn end(&mut self, mut outcomes: Vec<OutcomeReport>) {
+        outcomes.sort_by(|a, b| (&a.kind, &a.name).cmp(&(&b.kind, &b.name)));
+        let completed = outcomes.iter().filter(|one| one.outcome == "completed").count();
+        self.message = format!("{completed} of {} completed", counted(self.matched, "rollout"));
+        self.outcomes = outcomes;
+    }
+
     /// How the verb ends.
     #[must_use]
     pub fn exit(&self) -> Exit {
@@ -226,7 +236,11 @@ mod tests {
     }
 
     fn unlisted() -> Vec<DiscoveryFailure> {
-        vec![DiscoveryFailure { kind: "StatefulSet".into(), reason: Class::Forbidden, message: String::new() }]
+        vec![DiscoveryFailure {
+            kind: "StatefulSet".into(),
+            reason: Class::Forbidden,
+            message: String::new(),
+        }]
     }
 
     #[rstest]

@@ -44,7 +44,8 @@ pub async fn wait(
             break;
         }
         let waits = following.iter().find(|one| one.outcome.is_none());
-        let waits = waits.map(|one| format!("{}: {}", name(&one.stamped.workload.id), one.waits)).unwrap_or_default();
+        let waits =
+            waits.map(|one| format!("{}: {}", name(&one.stamped.workload.id), one.waits)).unwrap_or_default();
         progress.show(&format!("{} of {} done; {waits}", following.len() - open, following.len()));
         sleep(POLL.min(deadline.saturating_duration_since(Instant::now()))).await;
     }
@@ -78,9 +79,18 @@ fn name(id: &WorkloadId) -> String {
     format!("{}/{}", id.kind, id.name)
 }
 
-async fn look(session: &Session, namespace: &Namespace, following: &mut [Following], progress: &mut Progress) {
-    let open: Vec<usize> =
-        following.iter().enumerate().filter(|(_, one)| one.outcome.is_none()).map(|(place, _)| place).collect();
+async fn look(
+    session: &Session,
+    namespace: &Namespace,
+    following: &mut [Following],
+    progress: &mut Progress,
+) {
+    let open: Vec<usize> = following
+        .iter()
+        .enumerate()
+        .filter(|(_, one)| one.outcome.is_none())
+        .map(|(place, _)| place)
+        .collect();
     let ids: Vec<(usize, WorkloadId)> =
         open.iter().map(|&place| (place, following[place].stamped.workload.id.clone())).collect();
     let reads = ids.into_iter().map(|(place, id)| async move { (place, get(session, &id).await) });
@@ -158,7 +168,8 @@ impl Pods {
         let is_of = |pod: &PodFacts| {
             pod.owner.as_ref().is_some_and(|owner| {
                 let above = self.owners.get(&owner.uid).and_then(Option::as_ref);
-                owner.uid == stamped.workload.uid || above.is_some_and(|above| above.uid == stamped.workload.uid)
+                owner.uid == stamped.workload.uid
+                    || above.is_some_and(|above| above.uid == stamped.workload.uid)
             })
         };
         let live = self.pods.iter().filter(|pod| decide::is_live(pod) && is_of(pod));

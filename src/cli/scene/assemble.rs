@@ -82,8 +82,8 @@ impl Scene {
         } = gathered;
         complete_references(&mut consumers, &accounts, &classes);
         let pods = attach(&mut consumers, pods, &owners);
-        let secrets: Option<BTreeMap<SecretId, SecretFacts>> = secrets
-            .map(|secrets| secrets.into_iter().map(|secret| (secret.id.clone(), secret)).collect());
+        let secrets: Option<BTreeMap<SecretId, SecretFacts>> =
+            secrets.map(|secrets| secrets.into_iter().map(|secret| (secret.id.clone(), secret)).collect());
         let mut scene = Self {
             at,
             consumers,

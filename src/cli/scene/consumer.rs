@@ -78,7 +78,9 @@ impl fmt::Display for Fate {
         f.write_str(match self {
             Self::Rolls => "is rolled by its template",
             Self::PodStays => "bare Pod: keeps what it started with until somebody deletes and recreates it",
-            Self::ReplicaSetStays => "ReplicaSet without a Deployment: delete its pods, and it makes new ones",
+            Self::ReplicaSetStays => {
+                "ReplicaSet without a Deployment: delete its pods, and it makes new ones"
+            }
             Self::JobGoesOn => "Job: goes on with what it started with",
             Self::JobEnded => "Job: has ended",
             Self::NextRun { suspended: false } => "CronJob: the next run starts with the new value",

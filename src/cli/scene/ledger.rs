@@ -5,8 +5,8 @@ use crate::{
     engine::LedgerObject,
     facts::{Name, Time, Uid, Version},
     ledger::{
-        Attempt, Book, Digest, DigestKey, Findings, HEAD, Head, History, KEY_BYTES, Moment, Part, Point, SCHEME,
-        Sight, Value,
+        Attempt, Book, Digest, DigestKey, Findings, HEAD, Head, History, KEY_BYTES, Moment, Part, Point,
+        SCHEME, Sight, Value,
     },
 };
 
@@ -86,10 +86,14 @@ impl Ledger {
         let others = self.book.workloads().filter(|(of, other, _)| ***of == *namespace && *other != uid);
         let broken = |attempt: &Attempt| {
             attempt.versions.get(secret) == Some(&version)
-                && attempt.ended.as_ref().is_some_and(|ended| ended.broke.iter().any(|name| **name == *secret))
+                && attempt
+                    .ended
+                    .as_ref()
+                    .is_some_and(|ended| ended.broke.iter().any(|name| **name == *secret))
         };
-        let mut broke =
-            others.filter(|(_, _, marks)| marks.attempt.as_ref().is_some_and(broken)).map(|(_, _, marks)| &marks.name);
+        let mut broke = others
+            .filter(|(_, _, marks)| marks.attempt.as_ref().is_some_and(broken))
+            .map(|(_, _, marks)| &marks.name);
         broke.next()
     }
 }
@@ -102,8 +106,7 @@ fn stands(secret: &SecretFacts, part: &Part, compares: Compares) -> (Value, Opti
             None => return (Value::Absent, None),
         },
     };
-    let digest =
-        if compares == Compares::Versions { Digest(u128::from(secret.version.0)) } else { digest };
+    let digest = if compares == Compares::Versions { Digest(u128::from(secret.version.0)) } else { digest };
     (Value::Present(digest), written)
 }
 

@@ -28,8 +28,8 @@ use crate::{
         reference::Reference,
     },
     decide::{
-        self, Bench, Births, Consumed, Consumption, Decision, ExactLists, Facts, Judgement, PodFacts, ReportOnly, Step,
-        Values, Verdict,
+        self, Bench, Births, Consumed, Consumption, Decision, ExactLists, Facts, Judgement, PodFacts,
+        ReportOnly, Step, Values, Verdict,
         births::{Birth, Holds},
     },
     engine::FirstSight,
@@ -195,7 +195,9 @@ impl Scene {
             Judgement::Verdict(verdict) => verdict,
         };
         let (mut stale, mut undecided) = (Vec::new(), Vec::new());
-        for pod in self.live_pods(consumer) {
+        // Mostly all are fresh, and there may be thousands.
+        let open = (!verdict.is_clean()).then(|| self.live_pods(consumer));
+        for pod in open.into_iter().flatten() {
             let Judgement::Verdict(own) = decide::judge([pod], &bench) else { continue };
             let certain = !own.stale.is_empty() || !own.reported.is_empty();
             if certain || !own.first_sight.is_empty() || !own.first_sight_reported.is_empty() {
@@ -213,7 +215,8 @@ impl Scene {
     pub fn decision(&self, consumer: &Consumer, look: &Look<'_>) -> Option<Decision> {
         let workload = consumer.workload.as_ref()?;
         let (mode, source) = self.policy(consumer, None);
-        let consumes = consumer.references.iter().any(|one| one.rolls == crate::catalog::reference::Rolls::Yes);
+        let consumes =
+            consumer.references.iter().any(|one| one.rolls == crate::catalog::reference::Rolls::Yes);
         let all_off = look.consumption.all_off && consumes;
         let step = decide::decide(&Facts {
             known: !look.consumption.untracked,
@@ -221,7 +224,11 @@ impl Scene {
             consumes,
             candidate: true,
             mode: if all_off { Mode::Off } else { mode },
-            report: if source == Source::Problem { ReportOnly::InvalidAnnotation } else { ReportOnly::Policy },
+            report: if source == Source::Problem {
+                ReportOnly::InvalidAnnotation
+            } else {
+                ReportOnly::Policy
+            },
             missing: look.consumption.missing.clone(),
             settling: false,
             running: matches!(state(&workload.rollout), State::NotObserved | State::Running(_)),

@@ -83,6 +83,10 @@ fn read(event: &Value) -> Option<(Place, Telling)> {
     let word = text(event, "reason")?;
     let reason = OUTCOMES.into_iter().chain(HOLDS).find(|reason| reason.as_str() == word)?;
     let at = text(event, "eventTime").and_then(Time::parse).or_else(|| Raw(event).created().ok())?;
-    let place = (text(regarding, "namespace")?.into(), text(regarding, "kind")?.into(), text(regarding, "name")?.into());
+    let place = (
+        text(regarding, "namespace")?.into(),
+        text(regarding, "kind")?.into(),
+        text(regarding, "name")?.into(),
+    );
     Some((place, Telling { reason, note: text(event, "note").unwrap_or_default().to_owned(), at }))
 }

@@ -74,13 +74,18 @@ fn exit(report: &Report) -> Exit {
 
 /// Whether what nobody consumes is there at all, so that a misspelt name isn't good news.
 fn is_there(session: &Session, scene: &Scene, target: &Target) -> Result<(), CliError> {
-    let place = session.namespace.as_deref().map_or_else(String::new, |namespace| format!(" in namespace {namespace}"));
+    let place = session
+        .namespace
+        .as_deref()
+        .map_or_else(String::new, |namespace| format!(" in namespace {namespace}"));
     match target {
         Target::Secret(name) => {
             if !scene.knows_secrets() {
                 let why = scene.unknown.iter().find(|unknown| unknown.kind == "Secret");
                 let why = why.map(|unknown| unknown.message.clone()).unwrap_or_default();
-                return Err(CliError::unknown(format!("nobody is known to consume {target}{place}, and Secrets can't be read: {why}")));
+                return Err(CliError::unknown(format!(
+                    "nobody is known to consume {target}{place}, and Secrets can't be read: {why}"
+                )));
             }
             if scene.has_secret(name) {
                 return Ok(());
@@ -92,10 +97,14 @@ fn is_there(session: &Session, scene: &Scene, target: &Target) -> Result<(), Cli
             if let Some(unknown) = scene.unknown.iter().find(|unknown| consumer.is_kind(&unknown.kind)) {
                 return Err(CliError::unknown(format!("{target} can't be looked up: {}", unknown.message)));
             }
-            if consumer.is_known_kind() || session.workloads.iter().any(|custom| consumer.is_kind(&custom.kind)) {
+            if consumer.is_known_kind()
+                || session.workloads.iter().any(|custom| consumer.is_kind(&custom.kind))
+            {
                 return Err(CliError::failed(format!("{target} isn't there{place}")));
             }
-            Err(CliError::unknown(format!("{target} is of a kind that isn't known: name it with --workload GROUP/VERSION/KIND")))
+            Err(CliError::unknown(format!(
+                "{target} is of a kind that isn't known: name it with --workload GROUP/VERSION/KIND"
+            )))
         }
     }
 }

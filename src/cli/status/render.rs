@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::report::{Attention, ConsumerReport, PodsReport, ReferenceReport, Report};
+use super::report::{Attention, ConsumerReport, OutcomeReport, PodsReport, ReferenceReport, Report};
 use crate::{
     cli::{
         output::{Paint, Tone},
@@ -69,13 +69,15 @@ fn row(consumer: &ConsumerReport, now: Time, wide: bool) -> Vec<Cell> {
         if wide { uses } else { cut(&uses, USES) }.into(),
         Cell::toned(tone, pods(&consumer.pods)),
         since.map(|since| age(now.since(since))).unwrap_or_default().into(),
-        Cell::toned(
-            outcome_tone,
-            last.map(|last| format!("{} {} ago", last.outcome, age(now.since(last.time)))).unwrap_or_default(),
-        ),
+        Cell::toned(outcome_tone, last.map(|last| outcome(last, now)).unwrap_or_default()),
         held.into(),
         policy(consumer).into(),
     ]
+}
+
+fn outcome(last: &OutcomeReport, now: Time) -> String {
+    let ago = last.time.map(|time| format!(" {} ago", age(now.since(time)))).unwrap_or_default();
+    format!("{}{ago}", last.outcome)
 }
 
 fn policy(consumer: &ConsumerReport) -> String {
@@ -101,13 +103,16 @@ pub fn uses(reference: &ReferenceReport) -> String {
 fn pods(pods: &PodsReport) -> String {
     let certain = pods.stale.iter().filter(|pod| pod.state == "stale").count();
     let probable = pods.stale.len() - certain;
-    let mut said: Vec<String> = [(certain, "stale"), (probable, "probably stale"), (pods.undecided.len(), "undecided")]
-        .into_iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, word)| format!("{count} {word}"))
-        .collect();
+    let mut said: Vec<String> =
+        [(certain, "stale"), (probable, "probably stale"), (pods.undecided.len(), "undecided")]
+            .into_iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, word)| format!("{count} {word}"))
+            .collect();
     match pods.fresh {
-        None if pods.live > 0 => said.push(format!("{} unknown", pods.live - pods.stale.len() - pods.undecided.len())),
+        None if pods.live > 0 => {
+            said.push(format!("{} unknown", pods.live - pods.stale.len() - pods.undecided.len()))
+        }
         Some(fresh) if fresh > 0 => said.push(format!("{fresh} fresh")),
         _ => {}
     }
@@ -149,7 +154,8 @@ fn notes(report: &Report, paint: Paint, wide: bool) -> String {
         let of = format!("{}/{}", consumer.kind, consumer.name);
         let held = consumer.held.as_ref().filter(|held| !held.detail.is_empty());
         lines.extend(held.map(|held| format!("  {of}: {}\n", held.detail)));
-        let last = consumer.last_outcome.as_ref().filter(|last| !last.detail.is_empty() && (wide || attention));
+        let last =
+            consumer.last_outcome.as_ref().filter(|last| !last.detail.is_empty() && (wide || attention));
         lines.extend(last.map(|last| format!("  {of}: {}: {}\n", last.outcome, last.detail)));
         lines.extend(consumer.fate.as_ref().map(|fate| format!("  {of}: {fate}\n")));
         let reason = consumer.policy.reason.as_ref();
@@ -174,13 +180,19 @@ fn summary(report: &Report, paint: Paint) -> String {
         (all.unknown, "unknown"),
         (all.fresh, "fresh"),
     ];
-    let pods: Vec<String> =
-        pods.into_iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}")).collect();
+    let pods: Vec<String> = pods
+        .into_iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, word)| format!("{count} {word}"))
+        .collect();
     let pods = if pods.is_empty() { "no pods".to_owned() } else { format!("pods: {}", pods.join(", ")) };
     let tone = if all.attention > 0 { Tone::Warning } else { Tone::Good };
     let line = format!("{} of {} need attention; {pods}", all.attention, counted(all.consumers, "consumer"));
-    let ledger =
-        if report.ledger { "" } else { "\nThere is no ledger to read: what is stale is told by managedFields times only." };
+    let ledger = if report.ledger {
+        ""
+    } else {
+        "\nThere is no ledger to read: what is stale is told by managedFields times only."
+    };
     format!("\n{}{ledger}\n", paint.paint(tone, &line))
 }
 

@@ -149,12 +149,14 @@ pub struct OutcomeReport {
     #[serde(skip_serializing_if = "String::is_empty")]
     pub detail: String,
     /// When.
-    pub at: String,
-    /// Who says so: `ledger` or `event`.
-    pub from: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at: Option<String>,
+    /// Who says so: `ledger` or `event`; nobody if it is unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<&'static str>,
     /// The same as a time, for ages.
     #[serde(skip)]
-    pub time: Time,
+    pub time: Option<Time>,
 }
 
 /// What keeps a workload from being rolled.
@@ -232,7 +234,8 @@ fn consumer_report(scene: &Scene, consumer: &Consumer, target: Option<&Target>) 
     };
     let own = consumer.references.iter().map(|reference| reference_report(reference, false));
     let injected = consumer.injected.iter().map(|reference| reference_report(reference, true));
-    let named = |one: &ReferenceReport| !matches!(target, Some(Target::Secret(name)) if *one.secret != **name);
+    let named =
+        |one: &ReferenceReport| !matches!(target, Some(Target::Secret(name)) if *one.secret != **name);
     // What is asked for could not be asked for in the first place: then nothing is known.
     let look = scene.look(consumer, meant).ok().filter(|_| !is_unknown(scene, "Pod"));
     ConsumerReport {
@@ -286,8 +289,7 @@ fn pods_report(look: &Look<'_>) -> PodsReport {
         .iter()
         .map(|stale| {
             let since = stale.of.iter().map(|(_, since)| *since).min().unwrap_or_default();
-            let of: BTreeSet<String> =
-                stale.of.iter().flat_map(|(reference, _)| values(reference)).collect();
+            let of: BTreeSet<String> = stale.of.iter().flat_map(|(reference, _)| values(reference)).collect();
             StalePod {
                 name: stale.pod.name.clone(),
                 state: if stale.certain { "stale" } else { "probably_stale" },
@@ -312,20 +314,26 @@ pub fn values(reference: &Reference) -> Vec<String> {
     }
 }
 
+/// Of the ledger where it can be read, else of Events; without any of them it is unknown.
 fn last_outcome(scene: &Scene, consumer: &Consumer) -> Option<OutcomeReport> {
-    let attempt = scene.ledger.as_ref().and_then(|ledger| ledger.attempt(&consumer.namespace, consumer.uid));
-    if let Some(attempt) = attempt {
-        let (outcome, detail, time) = match &attempt.ended {
-            None => ("running", String::new(), attempt.stamped.unwrap_or(attempt.at)),
-            Some(ended) => (ended.outcome.as_str(), detail(&ended.outcome), ended.at),
+    consumer.workload.as_ref()?;
+    let said = |outcome: &str, detail: String, time: Time, from: &'static str| {
+        let (outcome, at) = (outcome.to_owned(), Some(time.to_string()));
+        Some(OutcomeReport { outcome, detail, at, from: Some(from), time: Some(time) })
+    };
+    if let Some(ledger) = &scene.ledger {
+        let attempt = ledger.attempt(&consumer.namespace, consumer.uid)?;
+        return match &attempt.ended {
+            None => said("running", String::new(), attempt.stamped.unwrap_or(attempt.at), "ledger"),
+            Some(ended) => said(ended.outcome.as_str(), detail(&ended.outcome), ended.at, "ledger"),
         };
-        let at = time.to_string();
-        return Some(OutcomeReport { outcome: outcome.to_owned(), detail, at, from: "ledger", time });
     }
-    let told = scene.told.outcome(&consumer.namespace, &consumer.kind, &consumer.name)?;
+    let Some(told) = scene.told.outcome(&consumer.namespace, &consumer.kind, &consumer.name) else {
+        let outcome = "unknown".to_owned();
+        return Some(OutcomeReport { outcome, detail: String::new(), at: None, from: None, time: None });
+    };
     let word = told.reason.as_str().trim_start_matches("Rollout").to_lowercase();
-    let outcome = if word == "started" { "running".to_owned() } else { word };
-    Some(OutcomeReport { outcome, detail: told.note.clone(), at: told.at.to_string(), from: "event", time: told.at })
+    said(if word == "started" { "running" } else { &word }, told.note.clone(), told.at, "event")
 }
 
 fn detail(outcome: &Outcome) -> String {
@@ -355,12 +363,16 @@ fn held(scene: &Scene, consumer: &Consumer, look: &Look<'_>) -> Option<HeldRepor
         Decision::Hold(Held::InventoryUnknown) => said("what it consumes isn't known".to_owned()),
         Decision::Hold(_) => said(String::new()),
         Decision::Report(ReportOnly::Attempted) => said("this version was tried already".to_owned()),
-        Decision::Report(ReportOnly::InvalidAnnotation) => {
-            said(consumer.policy.problems.first().map(|problem| problem.message.to_string()).unwrap_or_default())
-        }
+        Decision::Report(ReportOnly::InvalidAnnotation) => said(
+            consumer.policy.problems.first().map(|problem| problem.message.to_string()).unwrap_or_default(),
+        ),
+        // Where there is no ledger, nobody reports anything.
+        Decision::Report(ReportOnly::FirstSight) if scene.ledger.is_none() => None,
         Decision::Report(_) => said(String::new()),
         Decision::Skip(_) if !look.stale.is_empty() => said(String::new()),
-        Decision::Roll => told().map(|told| HeldReport { reason: "told".to_owned(), detail: told.note.clone() }),
+        Decision::Roll => {
+            told().map(|told| HeldReport { reason: "told".to_owned(), detail: told.note.clone() })
+        }
         Decision::Skip(_) | Decision::UpToDate | Decision::NothingToDo(_) => None,
     }
 }
@@ -436,9 +448,10 @@ impl ConsumerReport {
     /// How much it needs somebody's attention.
     #[must_use]
     pub fn attention(&self) -> Attention {
-        let failed = self.last_outcome.as_ref().is_some_and(|last| {
-            matches!(last.outcome.as_str(), "failed" | "blocked" | "refused")
-        });
+        let failed = self
+            .last_outcome
+            .as_ref()
+            .is_some_and(|last| matches!(last.outcome.as_str(), "failed" | "blocked" | "refused"));
         let nobody = self.needs_a_person || self.policy.mode != "auto" || failed;
         match (self.pods.stale.is_empty(), nobody) {
             (false, true) => Attention::Stuck,

@@ -99,7 +99,7 @@ async fn a_pod_that_is_older_than_its_synced_key_is_named_and_replaced() {
     let old = ns.pods(web).await.remove(0).metadata.name.unwrap();
     wait_aged(ns, web).await;
     // The driver writes the new key; one pod is older than it, one younger.
-    ns.set_secret("db", &[("token", "t")]).await;
+    ns.merge_secret("db", &json!({ "stringData": { "token": "t" } }), "driver").await.unwrap();
     ns.scale(web, 2).await;
     ns.wait_rolled_out_within(ROLLED, web).await;
     let person = Person::admin(cluster, ns);

@@ -125,8 +125,16 @@ pub fn rights(resources: &[&str], verbs: &[&str]) -> Value {
 /// Everything that `status` looks at, but for one kind.
 pub fn looking_but_at(kind: &str) -> Value {
     let all = [
-        "secrets", "pods", "serviceaccounts", "deployments", "statefulsets", "daemonsets", "replicasets", "jobs",
-        "cronjobs", "events",
+        "secrets",
+        "pods",
+        "serviceaccounts",
+        "deployments",
+        "statefulsets",
+        "daemonsets",
+        "replicasets",
+        "jobs",
+        "cronjobs",
+        "events",
     ];
     let seen: Vec<&str> = all.into_iter().filter(|resource| *resource != kind).collect();
     json!([rights(&seen, &["get", "list"])])

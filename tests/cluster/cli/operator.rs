@@ -40,7 +40,8 @@ async fn a_release_closes_the_breaker_and_a_purge_leaves_nothing() {
 
     let dry = person.types(&[&["purge", "--dry-run"], &own[..]].concat()).await.ended(0);
     assert!(dry.out.contains("uptake-digest-key"), "{}", dry.out);
-    let secrets: Api<Secret> = Api::namespaced(stage.cluster.admin_client().await, &stage.install.own_namespace);
+    let secrets: Api<Secret> =
+        Api::namespaced(stage.cluster.admin_client().await, &stage.install.own_namespace);
     assert!(!secrets.list(&ListParams::default()).await.unwrap().items.is_empty());
     person.types(&[&["purge"], &own[..]].concat()).await.ended(0);
     assert!(secrets.list(&ListParams::default()).await.unwrap().items.is_empty());
@@ -64,7 +65,8 @@ async fn kubectl_finds_it_as_a_plugin() {
     let says = |arguments: Vec<&'static str>| {
         let mut all = vec!["-c", script, "sh", path.as_str(), kubectl.to_str().unwrap(), "uptake"];
         all.extend(arguments);
-        let all: Vec<String> = all.into_iter().map(str::to_owned).chain(["-n".to_owned(), ns.name.clone()]).collect();
+        let all: Vec<String> =
+            all.into_iter().map(str::to_owned).chain(["-n".to_owned(), ns.name.clone()]).collect();
         let kubeconfig = kubeconfig.clone();
         async move {
             let all: Vec<&str> = all.iter().map(String::as_str).collect();

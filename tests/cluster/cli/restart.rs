@@ -53,9 +53,12 @@ async fn every_consumer_is_rolled_to_the_end_and_nobody_else() {
     let managers = object["metadata"]["managedFields"].as_array().unwrap();
     assert!(managers.iter().any(|entry| entry["manager"] == "uptake"), "{managers:?}");
 
-    let only = person.runs(&["restart", "secret/db", "--only", "deploy/off", "-o", "json"]).await.ended(0).json();
+    let only =
+        person.runs(&["restart", "secret/db", "--only", "deploy/off", "-o", "json"]).await.ended(0).json();
     assert_eq!((&only["status"], &only["requested"][0]["name"]), (&json!("requested"), &json!("off")));
-    settings(ns).bind(|| insta::assert_json_snapshot!("restart_json", only, { ".requested[].generation" => "GENERATION" }));
+    settings(ns).bind(
+        || insta::assert_json_snapshot!("restart_json", only, { ".requested[].generation" => "GENERATION" }),
+    );
     assert_eq!(ns.revisions(off).await, 2);
 }
 
@@ -107,8 +110,12 @@ async fn a_kind_that_may_not_be_listed_stops_no_other() {
     // Who may look and not touch is told so of each.
     let user = cluster.user();
     cluster.grant_in(&ns.name, &user, looking_but_at("nothing")).await;
-    let report = Person::user(cluster, ns, &user).runs(&["restart", "secret/db", "-o", "json"]).await.ended(5).json();
-    assert_eq!((&report["status"], &report["failures"][0]["reason"]), (&json!("failed"), &json!("forbidden")));
+    let report =
+        Person::user(cluster, ns, &user).runs(&["restart", "secret/db", "-o", "json"]).await.ended(5).json();
+    assert_eq!(
+        (&report["status"], &report["failures"][0]["reason"]),
+        (&json!("failed"), &json!("forbidden"))
+    );
     // Who may nothing learns nothing.
     let nobody = Person::user(cluster, ns, &cluster.user());
     let report = nobody.runs(&["restart", "secret/db", "-o", "json"]).await.ended(6).json();
@@ -188,7 +195,8 @@ async fn waiting_ends_by_the_outcomes() {
     let wait = |only: &'static str, timeout: &'static str| {
         let person = &person;
         async move {
-            let arguments = ["restart", "secret/db", "-o", "json", "--wait", "--only", only, "--timeout", timeout];
+            let arguments =
+                ["restart", "secret/db", "-o", "json", "--wait", "--only", only, "--timeout", timeout];
             person.runs(&arguments).await
         }
     };

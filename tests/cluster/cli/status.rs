@@ -94,7 +94,9 @@ impl Aged<'_> {
         eventually(ROLLED, || async {
             let pods = self.0.pods(workload).await;
             let births = pods.into_iter().filter_map(|pod| pod.metadata.creation_timestamp);
-            let young = births.map(|birth| birth.0 + Duration::from_secs(4)).any(|aged| aged > jiff::Timestamp::now());
+            let young = births
+                .map(|birth| birth.0 + Duration::from_secs(4))
+                .any(|aged| aged > jiff::Timestamp::now());
             (!young).then_some(()).ok_or("pods are too young")
         })
         .await;
@@ -111,7 +113,8 @@ async fn it_agrees_with_the_operator() {
     let operator = stage.operator().await;
     let person = Person::admin(stage.cluster, &stage.ns);
     let status = || async {
-        let arguments = ["status", "secret/db", "-o", "json", "--operator-namespace", &stage.install.own_namespace];
+        let arguments =
+            ["status", "secret/db", "-o", "json", "--operator-namespace", &stage.install.own_namespace];
         person.runs(&arguments).await.ended(0).json()
     };
     // What the ledger knows of the beginning.
@@ -146,7 +149,10 @@ async fn agree(operator: &Operator, stage: &Stage, report: &Value) {
         let stale = consumer["pods"]["stale"].as_array().unwrap();
         assert!(stale.iter().all(|pod| pod["state"] == "stale"), "{consumer:#}");
         let metric = operator.metric("uptake_stale_pods", &labels).await;
-        assert!((metric - f64::from(u32::try_from(stale.len()).unwrap())).abs() < 0.5, "{metric} {consumer:#}");
+        assert!(
+            (metric - f64::from(u32::try_from(stale.len()).unwrap())).abs() < 0.5,
+            "{metric} {consumer:#}"
+        );
     }
 }
 
@@ -161,14 +167,20 @@ async fn what_cannot_be_listed_is_unknown_and_stops_nothing_else() {
     let person = Person::user(cluster, ns, &user);
     let report = person.runs(&["status", "-o", "json"]).await.ended(0).json();
     assert_eq!(report["consumers"][0]["name"], "web");
-    assert_eq!((&report["unknown"][0]["kind"], &report["unknown"][0]["reason"]), (&json!("StatefulSet"), &json!("forbidden")));
+    assert_eq!(
+        (&report["unknown"][0]["kind"], &report["unknown"][0]["reason"]),
+        (&json!("StatefulSet"), &json!("forbidden"))
+    );
     person.runs(&["status", "--exit-code"]).await.ended(6);
 
     let proxy = Proxy::start(cluster).await;
     let slow = Person::behind(&proxy, cluster, ns, &cluster.admin());
     let rule = proxy.on(list_of("pods"), Fault::Stall);
     let report = slow.runs(&["status", "-o", "json", "--request-timeout", "500ms"]).await.ended(0).json();
-    assert_eq!((&report["unknown"][0]["kind"], &report["unknown"][0]["reason"]), (&json!("Pod"), &json!("timeout")));
+    assert_eq!(
+        (&report["unknown"][0]["kind"], &report["unknown"][0]["reason"]),
+        (&json!("Pod"), &json!("timeout"))
+    );
     assert_eq!(report["consumers"][0]["pods"]["fresh"], Value::Null);
     rule.remove();
 }
@@ -192,5 +204,8 @@ async fn each_way_not_to_know_has_its_exit_code() {
     let [port] = crate::support::cluster::free_ports().unwrap();
     let nowhere = cluster.kubeconfig_at(&cluster.admin(), &format!("https://127.0.0.1:{port}"));
     Person::new(nowhere, &ns.name).runs(&["status"]).await.ended(6);
-    Person::new("/nonexistent".into(), &ns.name).runs(&["status", "--kubeconfig", "/nonexistent"]).await.ended(6);
+    Person::new("/nonexistent".into(), &ns.name)
+        .runs(&["status", "--kubeconfig", "/nonexistent"])
+        .await
+        .ended(6);
 }
