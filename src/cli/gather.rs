@@ -16,6 +16,7 @@ use crate::{
     catalog::{
         ReadOptions, SecretFacts,
         beside::{Beside, ProviderClassFacts, ServiceAccountFacts},
+        mounted::MountFacts,
         policy::{self, Mode, ReferenceAnnotations, annotation},
         reference::Reference,
         references::references,
@@ -96,7 +97,7 @@ async fn pods_at(api: &Api, namespace: &str, at: Version) -> Result<Box<[Uid]>, 
 async fn gather(session: &Session, wanted: &Wanted) -> Result<Gathered, CliError> {
     let (kinds, (ledger, key)) = futures::join!(session.kinds(), ledger(session));
     let (namespace, key) = (session.namespace.as_deref(), key.unwrap_or_else(nobodys_key));
-    let (secrets, workloads, batch, pods, sets, beside, namespaces, paused, told) = futures::join!(
+    let (secrets, workloads, batch, pods, sets, beside, mounts, namespaces, paused, told) = futures::join!(
         secrets(session, wanted, &key),
         stream::iter(&kinds)
             .map(|(kind, fault)| workloads(session, kind, fault.as_ref()))
@@ -106,6 +107,7 @@ async fn gather(session: &Session, wanted: &Wanted) -> Result<Gathered, CliError
         pods(session),
         replica_sets(session),
         beside(session),
+        mounts(session),
         namespaces(session),
         paused(session),
         told(session, ledger.is_some()),
@@ -115,6 +117,8 @@ async fn gather(session: &Session, wanted: &Wanted) -> Result<Gathered, CliError
     let (classes, accounts) = beside;
     gathered.accounts = missing.take("ServiceAccount", accounts);
     gathered.classes = missing.take("SecretProviderClass", classes);
+    gathered.mounts = missing.take("SecretProviderClassPodStatus", mounts);
+    gathered.digest_key = Some(key);
     let mut none_listed = pods.is_err();
     for ((kind, _), listed) in kinds.iter().zip(workloads) {
         none_listed &= listed.is_err();
@@ -381,17 +385,28 @@ async fn replica_sets(session: &Session) -> Result<Jobs, Fault> {
 /// Objects, or why they can't be listed.
 pub type Listed<T> = Result<Vec<T>, Fault>;
 
-/// SecretProviderClasses and ServiceAccounts that name Secrets.
+/// SecretProviderClasses and ServiceAccounts.
 pub async fn beside(session: &Session) -> (Listed<ProviderClassFacts>, Listed<ServiceAccountFacts>) {
     let namespace = session.namespace.as_deref();
-    let classes = path::custom(&path::group(SECRETS_STORE, "v1"), namespace, "secretproviderclasses");
     let accounts = path::core(namespace, "serviceaccounts");
-    let (classes, accounts) = futures::join!(kept(session, &classes), kept(session, &accounts));
-    match classes {
+    futures::join!(
+        of_driver::<ProviderClassFacts>(session, "secretproviderclasses"),
+        objects::<ServiceAccountFacts>(session, &accounts)
+    )
+}
+
+/// What the CSI driver mounted into which pods.
+pub async fn mounts(session: &Session) -> Listed<MountFacts> {
+    of_driver(session, "secretproviderclasspodstatuses").await
+}
+
+async fn of_driver<T: Beside>(session: &Session, plural: &str) -> Listed<T> {
+    let path = path::custom(&path::group(SECRETS_STORE, "v1"), session.namespace.as_deref(), plural);
+    match objects(session, &path).await {
         // Where the driver isn't installed there are none; who has no rights is told so of any kind.
-        Err(Fault::NotFound) => (Ok(Vec::new()), accounts),
-        Err(Fault::Forbidden(_)) if !has_driver(session).await => (Ok(Vec::new()), accounts),
-        classes => (classes, accounts),
+        Err(Fault::NotFound) => Ok(Vec::new()),
+        Err(Fault::Forbidden(_)) if !has_driver(session).await => Ok(Vec::new()),
+        listed => listed,
     }
 }
 
@@ -400,10 +415,9 @@ async fn has_driver(session: &Session) -> bool {
     cluster::serves(&session.api, &group, "SecretProviderClass").await.unwrap_or(true)
 }
 
-async fn kept<T: Beside>(session: &Session, path: &str) -> Listed<T> {
+async fn objects<T: Beside>(session: &Session, path: &str) -> Listed<T> {
     let read = |listed: &mut Vec<T>, object: &Value| {
-        let read = T::read(object).ok()?;
-        listed.extend(Some(read).filter(T::names_any));
+        listed.push(T::read(object).ok()?);
         Some(())
     };
     Ok(list(session, path, &[], false, read).await?.0)

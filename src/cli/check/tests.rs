@@ -122,7 +122,7 @@ spec:
 ";
     let report = of(text, &Options::default());
     let secrets: Vec<&str> = report.consumers[0].references.iter().map(|one| &*one.secret).collect();
-    assert_eq!(secrets, ["registry", "synced"]);
+    assert_eq!(secrets, ["registry", "secretproviderclass/vault", "synced"]);
 }
 
 #[test]

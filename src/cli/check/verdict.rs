@@ -196,22 +196,8 @@ fn consumer(
     let id = |name: &str| BesideId::new(namespace(value).unwrap_or(SOME_NAMESPACE), name);
     let account = known.accounts.get(&id(&consumption.service_account));
     let effective = effective(&consumption.declared, account, |class| known.classes.get(&id(class)));
-    let mut references: Vec<ReferenceReport> =
+    let references: Vec<ReferenceReport> =
         effective.kept.iter().map(|reference| reference_report(reference, false)).collect();
-    // What a class syncs that isn't among the manifests is only known to the cluster.
-    let elsewhere = consumption
-        .declared
-        .provider_classes
-        .iter()
-        .filter(|class| !known.classes.contains_key(&id(&class.name)));
-    references.extend(elsewhere.map(|class| ReferenceReport {
-        secret: "?".into(),
-        via: "csi",
-        keys: None,
-        optional: false,
-        from: Some(format!("SecretProviderClass/{}", class.name)),
-        rolls: "yes",
-    }));
     if references.is_empty() {
         return None;
     }

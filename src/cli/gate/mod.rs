@@ -17,7 +17,7 @@ use super::{
     scene::Scene,
     target::{ConsumerTarget, Target},
 };
-use crate::facts::{Name, Namespace};
+use crate::facts::{Name, Namespace, class_source};
 use verdict::{Answer, Check, Report};
 
 /// How often pods that start are looked at.
@@ -100,7 +100,10 @@ impl Gate<'_> {
             checks.extend(self.ask(&scene).await);
         }
         let consumers = verdict::consumers(&scene, &self.args.target).count();
-        let secret = verdict::expected(&scene, &self.args.target).into_keys().next();
+        let secret = match &self.args.target {
+            Target::ProviderClass(name) => Some(class_source(name)),
+            target => verdict::expected(&scene, target).into_keys().next(),
+        };
         Ok(Seen { checks, consumers, secret })
     }
 

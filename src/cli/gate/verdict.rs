@@ -15,7 +15,7 @@ use crate::{
         status::render::counted,
         target::Target,
     },
-    facts::{Name, SecretId},
+    facts::{Name, SecretId, class_source},
 };
 
 /// The report of `gate`.
@@ -131,7 +131,7 @@ pub fn checks(scene: &Scene, namespace: &str, target: &Target) -> Vec<Check> {
     if matches!(target, Target::ProviderClass(name) if !scene.classes.iter().any(|class| class.id.name == *name))
     {
         checks.push(asked(
-            format!("{target} syncs Secrets"),
+            format!("{target} exists"),
             Answer::Failed,
             "there is no such class, or it names no Secret",
         ));
@@ -141,7 +141,7 @@ pub fn checks(scene: &Scene, namespace: &str, target: &Target) -> Vec<Check> {
             checks.extend(keys_there(scene, namespace, secret, keys));
         }
     }
-    checks.extend(consumers(scene, target).map(|consumer| pods(scene, consumer, &expected)));
+    checks.extend(consumers(scene, target).map(|consumer| pods(scene, consumer, target, &expected)));
     checks
 }
 
@@ -164,16 +164,20 @@ fn keys_there(scene: &Scene, namespace: &str, secret: &Name, keys: &BTreeSet<Nam
     checks
 }
 
-fn pods(scene: &Scene, consumer: &Consumer, expected: &Expected) -> Check {
+fn pods(scene: &Scene, consumer: &Consumer, target: &Target, expected: &Expected) -> Check {
     let name = format!("pods of {consumer} are younger than the values they use");
-    let mine = |reference: &&Reference| expected.contains_key(&reference.secret);
+    // What a class mounts stands among Secrets under a name of its own.
+    let class = if let Target::ProviderClass(name) = target { Some(class_source(name)) } else { None };
+    let mine = |reference: &Reference| {
+        expected.contains_key(&reference.secret) || class.as_ref() == Some(&reference.secret)
+    };
     let opted_out = consumer.policy.rollout == Some(Mode::Off)
-        || consumer.references.iter().filter(mine).all(|reference| reference.rolls == Rolls::Ignored);
+        || consumer.references.iter().filter(|one| mine(one)).all(|reference| reference.rolls == Rolls::Ignored);
     if opted_out {
         let reason = consumer.policy.reason.as_deref().unwrap_or("without a reason");
         return asked(name, Answer::Skipped, format!("opted out: {reason}"));
     }
-    let Ok(look) = scene.look(consumer, &|reference| expected.contains_key(&reference.secret)) else {
+    let Ok(look) = scene.look(consumer, &mine) else {
         return asked(name, Answer::Unknown, "births can't be compared");
     };
     let rolls = consumer.workload.as_ref().map(|_| consumer.to_string());

@@ -1,5 +1,7 @@
 //! Finds the consumers of a Secret kind by kind, and stamps them.
 
+use std::time::Duration;
+
 use futures::{StreamExt as _, stream};
 use serde_json::{Value, value::RawValue};
 use tokio::sync::Semaphore;
@@ -13,13 +15,16 @@ use crate::{
     cli::{Class, Session, gather, target::ConsumerTarget},
     cluster::{self, List, READ_LIMIT, WRITE_LIMIT, path, stamp::patch, words},
     engine::Fault,
-    facts::{Kind, Name, Namespace, Version},
+    facts::{Kind, Name, Namespace, Version, class_of},
 };
 
 /// Patches in flight of one restart.
 const PATCHES_IN_FLIGHT: usize = 4;
 /// How often a patch is tried that somebody else's write came before.
 const TRIES: u32 = 5;
+/// When it is looked for what became of a patch whose answer was lost.
+const FIND_AFTER: [Duration; 4] =
+    [Duration::ZERO, Duration::from_millis(250), Duration::from_millis(500), Duration::from_secs(1)];
 const PAGE: u16 = 500;
 
 /// What is to be restarted.
@@ -27,7 +32,7 @@ const PAGE: u16 = 500;
 pub struct Order {
     /// The namespace.
     pub namespace: Namespace,
-    /// The Secret.
+    /// The Secret, or the SecretProviderClass as it stands among Secrets.
     pub secret: Name,
     /// These consumers only; empty: all.
     pub only: Vec<ConsumerTarget>,
@@ -48,6 +53,8 @@ pub struct Stamped {
 #[derive(Clone, Debug)]
 enum Found {
     At(Version),
+    /// What is restarted for is a SecretProviderClass.
+    Class,
     Nowhere,
     Unknown(Fault),
 }
@@ -113,7 +120,7 @@ fn note_unlisted(tally: &mut Tally, what: &str, fault: Option<&Fault>) {
 
 fn note_secret(tally: &mut Tally, found: &Found, order: &Order) {
     match found {
-        Found::At(_) => {}
+        Found::At(_) | Found::Class => {}
         Found::Nowhere if tally.matched > 0 => tally
             .notes
             .push(format!("Secret {} doesn't exist: new pods that require it won't start", order.secret)),
@@ -133,6 +140,9 @@ async fn is_referenced(session: &Session, order: &Order) -> bool {
 }
 
 async fn find(session: &Session, order: &Order) -> Found {
+    if class_of(&order.secret).is_some() {
+        return Found::Class;
+    }
     let path = format!("{}/{}", path::core(Some(&order.namespace), "secrets"), order.secret);
     match session.api.json::<Value>(cluster::get_object_metadata(&path), READ_LIMIT).await {
         Err(Fault::NotFound) => Found::Nowhere,
@@ -260,34 +270,43 @@ impl Run<'_> {
                 Err(fault) => fault,
             };
             let now = match &fault {
-                Fault::Conflict | Fault::Unknown(_) => self.get(&workload).await,
+                Fault::Conflict => self.get(&workload).await,
+                // Nobody else writes this text, so whoever bears it was stamped, whatever became of the answer.
+                Fault::Unknown(_) => match self.find_stamped(&workload, &stamp).await {
+                    Some(now) => return Ok(Stamped { workload: now, stamp }),
+                    None => return Err(failed(Class::of(&fault), words(&fault))),
+                },
                 fault => return Err(failed(Class::of(fault), words(fault))),
             };
-            match (now, fault) {
-                (Err(Fault::NotFound), _) => {
-                    return Err(failed(Class::Gone, "it was deleted meanwhile".to_owned()));
-                }
-                (Ok(now), _) if now.uid != uid => {
+            workload = match now {
+                Err(Fault::NotFound) => return Err(failed(Class::Gone, "it was deleted meanwhile".to_owned())),
+                Ok(now) if now.uid != uid => {
                     return Err(failed(Class::Gone, "it was deleted and made again meanwhile".to_owned()));
                 }
-                // The answer was lost, and the API server shows that it was done: nobody else writes this text.
-                (Ok(now), Fault::Unknown(_))
-                    if now.stamp.as_deref() == Some(&stamp) && now.rollout.generation > before =>
-                {
-                    return Ok(Stamped { workload: now, stamp });
+                Ok(now) if plan::choose(&now, &self.order.secret, &self.order.only) != Choice::Target => {
+                    let message = "it was changed meanwhile, and isn't meant any more".to_owned();
+                    return Err(failed(Class::Conflict, message));
                 }
-                (Ok(now), Fault::Conflict) if tries < TRIES => {
-                    if plan::choose(&now, &self.order.secret, &self.order.only) != Choice::Target {
-                        return Err(failed(
-                            Class::Conflict,
-                            "it was changed meanwhile, and isn't meant any more".to_owned(),
-                        ));
-                    }
-                    workload = now;
+                Ok(now) if tries < TRIES => now,
+                _ => return Err(failed(Class::of(&fault), words(&fault))),
+            };
+        }
+    }
+
+    /// Looks for the stamp of a patch whose answer was lost: it may still be on its way.
+    async fn find_stamped(&self, before: &Workload, stamp: &str) -> Option<Workload> {
+        for pause in FIND_AFTER {
+            tokio::time::sleep(pause).await;
+            match self.get(before).await {
+                Ok(now) if now.uid != before.uid => return None,
+                Ok(now) if now.stamp.as_deref() == Some(stamp) => {
+                    return Some(now).filter(|now| now.rollout.generation > before.rollout.generation);
                 }
-                (_, fault) => return Err(failed(Class::of(&fault), words(&fault))),
+                Err(Fault::NotFound) => return None,
+                Ok(_) | Err(_) => {}
             }
         }
+        None
     }
 
     async fn patch(&self, workload: &Workload, stamp: &str) -> Result<Workload, Fault> {

@@ -172,20 +172,14 @@ fn status(tally: &Tally) -> Status {
 }
 
 fn message(tally: &Tally, status: Status, secret: &str) -> String {
-    let count = tally.requested.len();
-    let done = if tally.dry_run { "would be rolled" } else { "are being rolled" };
+    let done = if tally.dry_run { "would request" } else { "requested" };
+    let count = format!("{done} {} of {} for {secret}", tally.requested.len(), counted(tally.matched, "rollout"));
     let kinds: Vec<&str> = tally.discovery_failures.iter().map(|failure| &*failure.kind).collect();
-    let unlisted =
-        if kinds.is_empty() { String::new() } else { format!("; can't be listed: {}", kinds.join(", ")) };
     match status {
-        Status::Requested => format!("{count} of {} of {secret} {done}", counted(tally.matched, "consumer")),
         Status::NoTargets => format!("no workload consumes {secret}: nothing to do"),
-        Status::Failed if tally.nowhere => {
-            format!("{secret} neither exists nor is referenced by any workload")
-        }
-        Status::Partial | Status::Failed => {
-            format!("{count} of {} of {secret} {done}{unlisted}", counted(tally.matched, "known consumer"))
-        }
+        Status::Failed if tally.nowhere => format!("{secret} neither exists nor is referenced by anybody"),
+        Status::Partial | Status::Failed if !kinds.is_empty() => format!("{count}; not listed: {}", kinds.join(", ")),
+        Status::Requested | Status::Partial | Status::Failed => count,
     }
 }
 

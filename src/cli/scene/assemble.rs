@@ -11,12 +11,14 @@ use crate::{
         Declared, SecretFacts,
         beside::{BesideId, ProviderClassFacts, ServiceAccountFacts},
         effective,
+        mounted::{MountFacts, Mounts},
         policy::{Mode, WorkloadPolicy},
         reference::Reference,
     },
     decide::{OwnerFacts, PodFacts, parts},
+    engine::Watched,
     facts::{Namespace, SecretId, Uid},
-    ledger::{Entry, History, Part, Point, Sightings, Since, Value},
+    ledger::{DigestKey, Entry, History, Moment, Part, Point, Sight, Sightings, Since, Value},
 };
 
 /// What was listed.
@@ -34,6 +36,10 @@ pub struct Gathered {
     pub accounts: Vec<ServiceAccountFacts>,
     /// SecretProviderClasses.
     pub classes: Vec<ProviderClassFacts>,
+    /// What the CSI driver mounted into pods.
+    pub mounts: Vec<MountFacts>,
+    /// Under which values were hashed; none: under nobody's.
+    pub digest_key: Option<DigestKey>,
     /// All pods.
     pub pods: Vec<SeenPod>,
     /// Of what may stand between a pod and its consumer (ReplicaSets, Jobs): its owner.
@@ -72,6 +78,8 @@ impl Scene {
             mut consumers,
             accounts,
             classes,
+            mounts,
+            digest_key,
             pods,
             owners,
             namespaces,
@@ -94,6 +102,8 @@ impl Scene {
             unknown,
             exact: BTreeMap::new(),
             comparable,
+            digest_key: digest_key.unwrap_or_else(super::nobodys_key),
+            mounts: known_mounts(mounts, at),
             secrets,
             pods,
             namespaces,
@@ -127,7 +137,34 @@ impl Scene {
         histories
     }
 
+    /// What was mounted of a class since when: what the ledger says, or else what was mounted last.
+    fn tell_mounts(&self, id: &SecretId, part: &Part, class: &str) -> Known {
+        let newest = self.mounts.newest(&id.namespace, class);
+        let recorded = self.ledger.as_ref().and_then(|ledger| {
+            let mut history = ledger.book.secret(id)?.history(part)?.clone();
+            if let Some((mount, by)) = newest.filter(|_| ledger.compares_data()) {
+                let after = ledger.book.seen_until(&id.namespace);
+                let (value, moment) = (self.mounted_value(id, mount), Moment::Gap { after, by });
+                history.learn(&Sight { value, written: None, moment });
+            }
+            Some(Known { history, recorded: true })
+        });
+        recorded.unwrap_or_else(|| {
+            let entry = newest.map_or(
+                Entry { value: Value::Absent, since: Since::Beginning },
+                |(mount, by)| {
+                    let since = Since::FirstSight { written: Some(by.time), by };
+                    Entry { value: self.mounted_value(id, mount), since }
+                },
+            );
+            Known { history: History::new(entry), recorded: false }
+        })
+    }
+
     fn tell_history(&self, id: &SecretId, part: &Part, sightings: &Sightings) -> Option<Known> {
+        if let Some(class) = id.class() {
+            return Some(self.tell_mounts(id, part, class));
+        }
         let now = self.secret(id);
         let recorded = self.ledger.as_ref().and_then(|ledger| {
             let recorded = ledger.book.secret(id)?.history(part)?;
@@ -148,6 +185,17 @@ impl Scene {
             Some(Known { history, recorded: false })
         })
     }
+}
+
+/// What is mounted, as a watch would have told it.
+fn known_mounts(mounts: Vec<MountFacts>, at: Point) -> Mounts {
+    let mut known = Mounts::default();
+    known.take(Watched::Relist);
+    for mount in mounts {
+        known.take(Watched::Apply(mount));
+    }
+    known.take(Watched::Complete(at.version));
+    known
 }
 
 fn complete_references(

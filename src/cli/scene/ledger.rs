@@ -53,6 +53,12 @@ impl Ledger {
         Some(Self { book, compares })
     }
 
+    /// Whether values can be compared with the ledger's.
+    #[must_use]
+    pub fn compares_data(&self) -> bool {
+        self.compares == Compares::Data
+    }
+
     /// What a part of a Secret held since when: what the ledger says, and what stands there now.
     #[must_use]
     pub fn history(

@@ -24,17 +24,18 @@ use crate::{
     catalog::{
         SecretFacts,
         beside::ProviderClassFacts,
+        mounted::{MountFacts, Mounts},
         policy::{self, Mode, Source},
         reference::Reference,
     },
     decide::{
-        self, Bench, Births, Consumed, Consumption, Decision, ExactLists, Facts, Judgement, PodFacts,
+        self, Bench, Births, Consumed, Consumption, Decision, ExactLists, Facts, Judgement, Mounted, PodFacts,
         ReportOnly, Step, Values, Verdict,
-        births::{Birth, Holds},
+        births::{Birth, Holds, holds_value},
     },
     engine::FirstSight,
     facts::{Namespace, SecretId, Time, Uid, Version},
-    ledger::{Entry, History, Marks, Part, Point, Since, Versions},
+    ledger::{DigestKey, Entry, History, Marks, Part, Point, Since, Value, Versions},
     rollout::{State, state},
 };
 
@@ -69,6 +70,9 @@ pub struct Scene {
     /// The pods that lived at versions, as far as they were asked for.
     pub exact: BTreeMap<Namespace, ExactLists>,
     comparable: bool,
+    digest_key: DigestKey,
+    /// What the CSI driver mounted into pods.
+    mounts: Mounts,
     /// All Secrets that were looked at; none if they may not be read.
     secrets: Option<BTreeMap<SecretId, SecretFacts>>,
     /// The live pods of each consumer, and those that ended.
@@ -125,8 +129,8 @@ pub struct Stale<'a> {
     pub pod: &'a PodFacts,
     /// Whether it is known, and not only probable.
     pub certain: bool,
-    /// Of which references, and since when each.
-    pub of: Vec<(&'a Reference, Time)>,
+    /// Of which values, and since when each: `SECRET/KEY`, or the Secret for all of it.
+    pub of: BTreeMap<String, Time>,
 }
 
 impl Scene {
@@ -179,8 +183,9 @@ impl Scene {
     /// Gives the versions whose exact lists have to be read first.
     pub fn look<'a>(&'a self, consumer: &'a Consumer, meant: Meant<'_>) -> Result<Look<'a>, Vec<Version>> {
         let consumption = self.consumption(consumer, meant);
-        let exact = ExactLists::new();
+        let (exact, mounted) = (ExactLists::new(), self.mounted_by(consumer));
         let bench = Bench {
+            mounted: &mounted,
             consumed: &consumption.rolling,
             reported: &consumption.reported,
             births: Births {
@@ -201,8 +206,8 @@ impl Scene {
             let Judgement::Verdict(own) = decide::judge([pod], &bench) else { continue };
             let certain = !own.stale.is_empty() || !own.reported.is_empty();
             if certain || !own.first_sight.is_empty() || !own.first_sight_reported.is_empty() {
-                let all = consumption.rolling.iter().chain(&consumption.reported).copied();
-                stale.push(Stale { pod, certain, of: old(pod, all, &bench) });
+                let of = self.old(consumer, pod, &consumption, &bench);
+                stale.push(Stale { pod, certain, of });
             } else if own.undecided > 0 {
                 undecided.push(pod);
             }
@@ -269,6 +274,56 @@ impl Scene {
         attempt.is_some_and(|attempt| attempt.has_failed_for(&versions(consumption)))
     }
 
+    /// The values that a pod holds old, and since when.
+    fn old(
+        &self,
+        consumer: &Consumer,
+        pod: &PodFacts,
+        consumption: &Consumption<'_>,
+        bench: &Bench<'_>,
+    ) -> BTreeMap<String, Time> {
+        let mut old: BTreeMap<String, Time> = BTreeMap::new();
+        for reference in consumption.rolling.iter().chain(&consumption.reported).map(|one| one.reference) {
+            let secret = SecretId::new(consumer.namespace.clone(), reference.secret.clone());
+            let stamped = decide::trusted(pod, &reference.secret, bench.marks);
+            let birth = Birth { uid: pod.uid, born: pod.born, stamped };
+            for part in decide::parts(reference) {
+                let Some(history) = self.history(&secret, &part) else { continue };
+                let holds = match bench.mounted.get(&(reference.secret.clone(), pod.uid)) {
+                    Some(value) => holds_value(*value, history, None),
+                    None => bench.births.holds(&birth, history, !reference.optional, None),
+                };
+                if matches!(holds, Holds::Other | Holds::FirstSight) {
+                    let value = match &part {
+                        Part::All => reference.secret.to_string(),
+                        Part::Key(key) => format!("{}/{key}", reference.secret),
+                    };
+                    let since = changed_after(history, pod.born);
+                    let earliest = old.entry(value).or_insert(since);
+                    *earliest = since.min(*earliest);
+                }
+            }
+        }
+        old
+    }
+
+    /// What pods were born with of the classes that a consumer mounts, where the CSI driver tells.
+    fn mounted_by(&self, consumer: &Consumer) -> Mounted {
+        let mut mounted = Mounted::new();
+        for class in &consumer.declared.provider_classes {
+            let source = SecretId::of_class(consumer.namespace.clone(), &class.name);
+            for (pod, mount) in self.mounts.births(&consumer.namespace, &class.name) {
+                mounted.insert((source.name.clone(), pod), self.mounted_value(&source, mount));
+            }
+        }
+        mounted
+    }
+
+    fn mounted_value(&self, source: &SecretId, mount: &MountFacts) -> Value {
+        let objects = mount.objects.iter().map(|(object, version)| (&**object, version.as_bytes()));
+        Value::Present(self.digest_key.of_all(&source.namespace, &source.name, Some(objects)))
+    }
+
     /// When the records of what a consumer consumes were begun; where the ledger has none, just now.
     fn made(&self, consumer: &Consumer, consumption: &Consumption<'_>) -> Time {
         let recorded = |consumed: &Consumed<'_>| {
@@ -290,27 +345,6 @@ pub fn versions(consumption: &Consumption<'_>) -> Versions {
     versions.extend(decide::versions(&consumption.reported));
     versions.retain(|_, version| version.0 > 0);
     versions
-}
-
-/// The references of which a pod holds an old value, and since when it is old.
-fn old<'a>(
-    pod: &PodFacts,
-    consumed: impl Iterator<Item = Consumed<'a>>,
-    bench: &Bench<'_>,
-) -> Vec<(&'a Reference, Time)> {
-    let mut old: BTreeMap<&Reference, Time> = BTreeMap::new();
-    for consumed in consumed {
-        let reference = consumed.reference;
-        let stamped = decide::trusted(pod, &reference.secret, bench.marks);
-        let birth = Birth { uid: pod.uid, born: pod.born, stamped };
-        let holds = bench.births.holds(&birth, consumed.history, !reference.optional, None);
-        if matches!(holds, Holds::Other | Holds::FirstSight) {
-            let since = changed_after(consumed.history, pod.born);
-            let earliest = old.entry(reference).or_insert(since);
-            *earliest = since.min(*earliest);
-        }
-    }
-    old.into_iter().collect()
 }
 
 /// When a value changed that a pod was born with.

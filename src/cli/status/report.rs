@@ -1,6 +1,6 @@
 //! What is said of each consumer. Pure.
 
-use std::{cmp::Reverse, collections::BTreeSet};
+use std::cmp::Reverse;
 
 use serde::Serialize;
 
@@ -288,14 +288,13 @@ fn pods_report(look: &Look<'_>) -> PodsReport {
         .stale
         .iter()
         .map(|stale| {
-            let since = stale.of.iter().map(|(_, since)| *since).min().unwrap_or_default();
-            let of: BTreeSet<String> = stale.of.iter().flat_map(|(reference, _)| values(reference)).collect();
+            let since = stale.of.values().min().copied().unwrap_or_default();
             StalePod {
                 name: stale.pod.name.clone(),
                 state: if stale.certain { "stale" } else { "probably_stale" },
                 born: stale.pod.born.to_string(),
                 since: since.to_string(),
-                of: of.into_iter().collect(),
+                of: stale.of.keys().cloned().collect(),
                 since_time: since,
             }
         })
@@ -304,14 +303,6 @@ fn pods_report(look: &Look<'_>) -> PodsReport {
     let known = !look.consumption.untracked;
     let fresh = known.then(|| live.saturating_sub(stale.len() + undecided.len()));
     PodsReport { live, fresh, stale, undecided }
-}
-
-/// The values that a reference consumes.
-pub fn values(reference: &Reference) -> Vec<String> {
-    match &reference.keys {
-        Keys::All => vec![reference.secret.to_string()],
-        Keys::Named(keys) => keys.iter().map(|key| format!("{}/{key}", reference.secret)).collect(),
-    }
 }
 
 /// Of the ledger where it can be read, else of Events; without any of them it is unknown.
