@@ -5,7 +5,13 @@ use std::{net::SocketAddr, path::PathBuf, str::FromStr, time::Duration};
 use clap::{ArgAction, Parser, Subcommand, ValueEnum};
 use tracing::Level;
 
-use crate::record::LogFormat;
+use crate::{
+    cli::args::{
+        CheckArgs, CompletionArgs, GateArgs, PurgeArgs, ReleaseArgs, RestartArgs, StatusArgs, VersionArgs,
+    },
+    facts::{KNOWN_KINDS, KnownKind},
+    record::LogFormat,
+};
 
 /// Makes a Kubernetes Secret change reach the running pod, and proves that it did.
 #[derive(Debug, Parser)]
@@ -23,6 +29,22 @@ pub enum Command {
     Controller(Box<ControllerArgs>),
     /// Asks a page of a running operator until it answers with success
     Probe(ProbeArgs),
+    /// Shows who consumes which Secret, and which pods hold an old value
+    Status(Box<StatusArgs>),
+    /// Rolls every consumer of a Secret now
+    Restart(Box<RestartArgs>),
+    /// For deploy pipelines: passes when no pod holds an old value and every key is there
+    Gate(Box<GateArgs>),
+    /// For repositories: finds every pod template that consumes a Secret
+    Check(Box<CheckArgs>),
+    /// Lets a Secret's version be rolled that broke its first consumer
+    Release(Box<ReleaseArgs>),
+    /// Removes the operator's ledger and key
+    Purge(Box<PurgeArgs>),
+    /// Shows the version
+    Version(VersionArgs),
+    /// Prints completions for a shell
+    Completion(CompletionArgs),
 }
 
 /// `uptake probe`.
@@ -87,7 +109,8 @@ pub struct ControllerArgs {
     /// Roll this custom kind too; may be repeated
     ///
     /// For example argoproj.io/v1alpha1/Rollout, or with the place of its pod template:
-    /// example.org/v1/App=spec.workload.template. A kind that the cluster doesn't know yet is waited for.
+    /// example.org/v1/App=spec.workload.template. Some are known by name: Rollout, CloneSet, AdvancedStatefulSet,
+    /// DeploymentConfig, KnativeService. A kind that the cluster doesn't know yet is waited for.
     #[arg(long = "workload", env = "UPTAKE_WORKLOAD", value_name = "GROUP/VERSION/KIND[=PATH]", value_delimiter = ',', help_heading = WATCHING)]
     pub workloads: Vec<WorkloadArg>,
 
@@ -186,10 +209,20 @@ impl FromStr for WorkloadArg {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let (gvk, path) = text.split_once('=').unwrap_or((text, "spec.template"));
-        let &[group, version, kind] = gvk.split('/').collect::<Vec<_>>().as_slice() else {
-            return Err("write GROUP/VERSION/KIND, for example argoproj.io/v1alpha1/Rollout".to_owned());
+        let (gvk, path) = text.split_once('=').map_or((text, None), |(gvk, path)| (gvk, Some(path)));
+        let named = KNOWN_KINDS.iter().find(|known| known.name == gvk);
+        let parts = match named {
+            Some(KnownKind { group, version, kind, .. }) => vec![*group, *version, *kind],
+            None => gvk.split('/').collect(),
         };
+        let &[group, version, kind] = parts.as_slice() else {
+            let known = KNOWN_KINDS.map(|known| known.name).join(", ");
+            return Err(format!(
+                "write GROUP/VERSION/KIND, for example argoproj.io/v1alpha1/Rollout, or one of {known}"
+            ));
+        };
+        let known = KNOWN_KINDS.iter().find(|known| known.group == group && known.kind == kind);
+        let path = path.unwrap_or_else(|| known.map_or("spec.template", |known| known.template));
         let plain = |part: &str| {
             !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-'))
         };
@@ -207,7 +240,11 @@ impl FromStr for WorkloadArg {
     }
 }
 
-fn duration(text: &str) -> Result<Duration, String> {
+/// A span of time, as people write it.
+///
+/// # Errors
+/// It is none.
+pub fn duration(text: &str) -> Result<Duration, String> {
     humantime::parse_duration(text).map_err(|error| format!("{error} (for example 2s, 500ms, 15m)"))
 }
 
@@ -255,6 +292,9 @@ mod tests {
     #[rstest]
     #[case("argoproj.io/v1alpha1/Rollout", Some(vec!["spec", "template"]))]
     #[case("example.org/v1/App=spec.workload.template", Some(vec!["spec", "workload", "template"]))]
+    #[case("CloneSet", Some(vec!["spec", "template"]))]
+    #[case("KnativeService=spec.x", Some(vec!["spec", "x"]))]
+    #[case("Deployment", None)]
     #[case("apps/Deployment", None)]
     #[case("a/v1/../x", None)]
     #[case("a/v1/K=spec..template", None)]

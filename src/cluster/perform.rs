@@ -10,14 +10,14 @@ use tokio::sync::Semaphore;
 use super::{
     Api,
     api::{self, READ_LIMIT, WRITE_LIMIT},
-    event, ledger_object,
+    discover, event, ledger_object,
     list::List,
     path, stamp,
 };
 use crate::{
     catalog::{ReadOptions, SecretFacts, Workload, read as catalog_read},
     decide::{OwnerFacts, PodFacts, read as decide_read},
-    engine::{Answer, Call, Fault, LedgerObject},
+    engine::{Answer, Call, Fault},
     facts::{Kind, Namespace, SecretId, Uid, Version, WorkloadId},
     leader::Term,
     ledger::DigestKey,
@@ -33,8 +33,6 @@ const NOTES_IN_FLIGHT: usize = 4;
 const LISTS_IN_FLIGHT: usize = 8;
 /// Pods and ReplicaSets a page; kubectl's and the API server's own number.
 const PAGE: u16 = 500;
-/// Ledger objects have up to 64 KiB.
-const LEDGER_PAGE: u16 = 100;
 
 /// What performing needs to know.
 #[derive(Clone)]
@@ -49,6 +47,8 @@ pub struct PerformerConfig {
     pub digest_key: DigestKey,
     /// How workloads are read.
     pub read: ReadOptions,
+    /// What may stand between pods and workloads: the paths of groups' versions, and plurals.
+    pub between: Vec<(String, &'static str)>,
 }
 
 /// Performs calls. Each is one task's business: any number run at a time.
@@ -99,7 +99,9 @@ impl Performer {
     /// Performs a call. It always ends: each request in it has its limit.
     pub async fn perform(&self, call: Call) -> Answer {
         match call {
-            Call::ListLedger => Answer::Ledger(self.list_ledger().await),
+            Call::ListLedger => {
+                Answer::Ledger(ledger_object::list(&self.api, &self.config.own_namespace).await)
+            }
             Call::WriteLedger { name, over, body } => {
                 Answer::Written(self.write_ledger(&name, over, &body).await)
             }
@@ -119,25 +121,6 @@ impl Performer {
 
     fn ledger(&self) -> String {
         path::core(Some(&self.config.own_namespace), "secrets")
-    }
-
-    async fn list_ledger(&self) -> Result<Vec<LedgerObject>, Fault> {
-        let (label, value) = ledger_object::MANAGED;
-        let labels = format!("{label}={value}");
-        let fields = format!("type={}", ledger_object::TYPE);
-        let list = List {
-            path: &self.ledger(),
-            query: &[("labelSelector", &labels), ("fieldSelector", &fields)],
-            at: None,
-            page: LEDGER_PAGE,
-            metadata_only: false,
-        };
-        let each = |objects: &mut Vec<LedgerObject>, item: &RawValue| {
-            let stored: ledger_object::Stored = api::decode(item.get().as_bytes())?;
-            objects.push(stored.read().ok_or_else(api::undecodable)?);
-            Ok(())
-        };
-        Ok(list.each(&self.api, Vec::new, each).await?.0)
     }
 
     async fn write_ledger(&self, name: &str, over: Option<Version>, body: &[u8]) -> Result<Version, Fault> {
@@ -181,13 +164,22 @@ impl Performer {
     }
 
     async fn list_owners(&self, namespace: &str) -> Result<BTreeMap<Uid, Option<OwnerFacts>>, Fault> {
-        let list = Listed { path: path::replica_sets(namespace), at: None, metadata_only: true };
-        let each = |owners: &mut BTreeMap<Uid, Option<OwnerFacts>>, item: &RawValue| {
-            let (uid, owner) = decide_read::owner(&value(item)?).map_err(|_| api::undecodable())?;
-            owners.insert(uid, owner);
-            Ok(())
-        };
-        self.listed(list, each).await
+        let mut all = BTreeMap::new();
+        for (group_version, plural) in &self.config.between {
+            let path = path::custom(group_version, Some(namespace), plural);
+            let list = Listed { path, at: None, metadata_only: true };
+            let each = |owners: &mut BTreeMap<Uid, Option<OwnerFacts>>, item: &RawValue| {
+                let (uid, owner) = decide_read::owner(&value(item)?).map_err(|_| api::undecodable())?;
+                owners.insert(uid, owner);
+                Ok(())
+            };
+            match self.listed(list, each).await {
+                // Its kind isn't there (yet): then nothing of it stands between anything.
+                Err(Fault::NotFound) => {}
+                owners => all.extend(owners?),
+            }
+        }
+        Ok(all)
     }
 
     #[allow(clippy::unused_self)] // Reads as the other lists do.
@@ -224,16 +216,21 @@ impl Performer {
     }
 
     async fn get_workload(&self, id: &WorkloadId) -> Result<Workload, Fault> {
-        let object = self.api.json(api::get(&path::workload(id)), READ_LIMIT).await?;
+        let object = self.api.json(api::get(&self.path(id).await?), READ_LIMIT).await?;
         self.read(&id.kind, &object)
     }
 
     async fn stamp(&self, id: &WorkloadId, uid: Uid, over: Version, stamp: &str) -> Result<Workload, Fault> {
         let _turn = self.stamps.acquire().await;
-        let path = path::with(&path::workload(id), &[("fieldManager", "uptake")]);
+        let path = path::with(&self.path(id).await?, &[("fieldManager", "uptake")]);
         let request = api::patch(&path, &stamp::patch(&id.kind, uid, over, stamp));
         let object = self.in_time(self.api.json(request, WRITE_LIMIT)).await?;
         self.read(&id.kind, &object)
+    }
+
+    async fn path(&self, id: &WorkloadId) -> Result<String, Fault> {
+        let workloads = discover::collection(&self.api, &id.kind, Some(&id.namespace)).await?;
+        Ok(format!("{workloads}/{}", id.name))
     }
 
     fn read(&self, kind: &Kind, object: &Value) -> Result<Workload, Fault> {
