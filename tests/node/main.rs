@@ -22,16 +22,18 @@ use stage::Stage;
 
 /// What can go wrong; its text is all that anybody needs of it.
 pub type Error = Box<dyn std::error::Error + Send + Sync>;
+/// Of all that the story does.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Usage: e2e PROGRAMS IMAGES, the folders that `make e2e` fills.
+/// Usage: e2e PROGRAMS IMAGES UPTAKE: the folders that `make e2e` fills, and the program that is in the image.
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1).map(PathBuf::from);
-    let (Some(programs), Some(images)) = (arguments.next(), arguments.next()) else {
-        eprintln!("e2e PROGRAMS IMAGES: run it with make e2e");
+    let (Some(programs), Some(images), Some(uptake)) = (arguments.next(), arguments.next(), arguments.next())
+    else {
+        eprintln!("e2e PROGRAMS IMAGES UPTAKE: run it with make e2e");
         return ExitCode::from(2);
     };
-    match run(&programs, &images) {
+    match run(&programs, &images, &uptake) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("\ne2e failed: {error}");
@@ -40,9 +42,9 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(programs: &Path, images: &Path) -> Result<()> {
+fn run(programs: &Path, images: &Path, uptake: &Path) -> Result<()> {
     let (stage, tries) = (Stage::new(), tries()?);
-    let node = Node::start(programs, images)?;
+    let node = Node::start(programs, images, uptake)?;
     match story::tell(&stage, &node, tries) {
         Ok(()) => {
             keep_up(&node);

@@ -20,13 +20,15 @@ const BOOT: Duration = Duration::from_secs(180);
 pub struct Node {
     pub folder: PathBuf,
     pub programs: PathBuf,
+    /// The program under test, for its verbs.
+    pub uptake: PathBuf,
     pub booted_in: Duration,
     boot: Child,
 }
 
 impl Node {
     /// Boots it, with the images whose archives lie in that folder.
-    pub fn start(programs: &Path, images: &Path) -> Result<Self> {
+    pub fn start(programs: &Path, images: &Path, uptake: &Path) -> Result<Self> {
         let began = Instant::now();
         let folder = tempfile::Builder::new().prefix("uptake-node-").tempdir()?.keep();
         let boot = Command::new(Path::new(SOURCES).join("boot.sh"))
@@ -35,7 +37,13 @@ impl Node {
             // Ctrl-C is for the owner: boot.sh has to outlive it.
             .process_group(0)
             .spawn()?;
-        let mut node = Self { folder, programs: programs.into(), booted_in: Duration::ZERO, boot };
+        let mut node = Self {
+            folder,
+            programs: programs.into(),
+            uptake: uptake.into(),
+            booted_in: Duration::ZERO,
+            boot,
+        };
         let ready = node.wait_ready();
         node.booted_in = began.elapsed();
         match ready {

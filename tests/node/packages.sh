@@ -11,8 +11,11 @@ nft nftables
 ip iproute2
 nsenter util-linux
 openssl openssl
+busybox busybox-static
 prometheus prometheus
 P
+# Debian has a busybox that needs a loader, which an image without anything else hasn't.
+! ldd "$(command -v busybox)" >/dev/null 2>&1 || missing+=(busybox-static)
 [ "${#missing[@]}" -gt 0 ] || exit 0
 if [ "${CI:-}" = true ]; then
   export DEBIAN_FRONTEND=noninteractive

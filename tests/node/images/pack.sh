@@ -1,15 +1,13 @@
 #!/usr/bin/env bash
-# pack.sh NAME:TAG STATIC_BINARY OUT.tar: an image whose only file and entrypoint is that binary, as `ctr images import`
-# reads it. Same input, same digest.
+# pack.sh NAME:TAG FOLDER OUT.tar: an image with the folder's content, whose entrypoint is its file app, as
+# `ctr images import` reads it. Same input, same digest.
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-install -D -m755 "$2" "$folder/root/app"
-tar -C "$folder/root" --owner=0 --group=0 --numeric-owner --mtime=@0 -cf "$folder/layer.tar" app
+tar -C "$2" --sort=name --owner=0 --group=0 --numeric-owner --mode=go=rX --mtime=@0 -cf "$folder/layer.tar" .
 diff_id=$(sha256sum <"$folder/layer.tar" | cut -d' ' -f1)
-architecture=$(cd "$(dirname "$0")" && go env GOARCH)
 cat >"$folder/config.json" <<J
-{"architecture":"$architecture","os":"linux","config":{"Entrypoint":["/app"]},"rootfs":{"type":"layers","diff_ids":["sha256:$diff_id"]}}
+{"architecture":"$(go env GOARCH)","os":"linux","config":{"Entrypoint":["/app"]},"rootfs":{"type":"layers","diff_ids":["sha256:$diff_id"]}}
 J
 cat >"$folder/manifest.json" <<J
 [{"Config":"config.json","RepoTags":["$1"],"Layers":["layer.tar"]}]

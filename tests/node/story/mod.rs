@@ -2,6 +2,7 @@
 
 use crate::{Result, measure, node::Node, stage::Stage};
 
+mod asked;
 mod broken;
 mod consumers;
 mod frozen;
@@ -19,10 +20,12 @@ pub fn tell(stage: &Stage, node: &Node, tries: usize) -> Result<()> {
     consumers::tell(stage, node)?;
     install::tell(stage, node)?;
     rotation::tell(stage, node)?;
+    asked::with_a_shell(stage, node)?;
     upgrade::tell(stage, node)?;
     let prometheus = watched::Prometheus::start(stage, node)?;
     broken::tell(stage, node, &prometheus)?;
     drop(prometheus);
+    asked::without(stage, node)?;
     killed::tell(stage, node)?;
     frozen::tell(stage, node)?;
     uninstall::tell(stage, node)?;
