@@ -24,6 +24,20 @@ pub struct Args {
 pub enum Command {
     /// Runs the operator: watches Secrets and rolls the workloads whose pods hold an old value
     Controller(Box<ControllerArgs>),
+    /// Asks a page of a running operator until it answers with success
+    Probe(ProbeArgs),
+}
+
+/// `uptake probe`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct ProbeArgs {
+    /// The page, for example <http://uptake.uptake-system:8080/readyz>
+    #[arg(value_name = "URL")]
+    pub url: http::Uri,
+
+    /// Ask for no longer than that
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration)]
+    pub timeout: Duration,
 }
 
 /// The flags of `uptake controller`. Each can be given as an environment variable instead.
@@ -243,7 +257,9 @@ mod tests {
     fn a_bool_can_be_said_in_all_usual_ways() {
         let canary = |flag: &[&str]| {
             let args = ["uptake", "controller"].iter().chain(flag);
-            let Command::Controller(args) = Args::try_parse_from(args).unwrap().command;
+            let Command::Controller(args) = Args::try_parse_from(args).unwrap().command else {
+                unreachable!()
+            };
             args.canary
         };
         assert!(canary(&["--canary"]) && canary(&["--canary=true"]));

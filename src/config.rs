@@ -316,8 +316,8 @@ mod tests {
     use crate::args::{Args, Command};
 
     fn config(flags: &[&str]) -> Result<Config, ConfigError> {
-        let Command::Controller(args) =
-            Args::try_parse_from(["uptake", "controller"].iter().chain(flags)).unwrap().command;
+        let args = Args::try_parse_from(["uptake", "controller"].iter().chain(flags)).unwrap();
+        let Command::Controller(args) = args.command else { unreachable!() };
         Config::try_from(*args)
     }
 

@@ -119,14 +119,10 @@ impl Births<'_> {
     }
 
     fn order_to_point(&self, birth: &Birth, point: Point) -> Order {
-        // Before the stamp: one that names what was still to come is forged.
         if birth.born < point.time.before(FAR) {
             return Order::Older;
         }
-        if birth.stamped.is_some_and(|stamped| stamped >= point.version) {
-            return Order::Younger;
-        }
-        if birth.born > point.time + FAR {
+        if bears_later_stamp(birth, point) || birth.born > point.time + FAR {
             return Order::Younger;
         }
         self.near(birth, point)
@@ -148,7 +144,7 @@ impl Births<'_> {
     /// Older than the first look by `managedFields`, or younger. Whatever they say, what was born after that look
     /// got what was seen there.
     fn order_to_first_sight(&self, birth: &Birth, written: Option<Time>, by: Point) -> Order {
-        let stamped = birth.stamped.is_some_and(|stamped| stamped >= by.version);
+        let stamped = bears_later_stamp(birth, by);
         // A Secret and its consumer are often made within one second, and times are cut to it.
         let suspect = written.is_some_and(|written| birth.born < written);
         if stamped || !suspect || birth.born > by.time + FAR {
@@ -169,7 +165,7 @@ impl Births<'_> {
         if birth.born < after.time.before(FAR) {
             return Order::Older;
         }
-        if birth.stamped.is_some_and(|stamped| stamped >= by.version) || birth.born > by.time + FAR {
+        if bears_later_stamp(birth, by) || birth.born > by.time + FAR {
             return Order::Younger;
         }
         if birth.born >= by.time.before(FAR) {
@@ -186,6 +182,30 @@ impl Births<'_> {
             other => other,
         }
     }
+}
+
+/// What a pod holds of which it is known what it was born with. A value that came after `upto` is as good as the one
+/// that stood then.
+#[must_use]
+pub fn holds_value(value: Value, history: &History, upto: Option<Version>) -> Holds {
+    let entries = history.entries();
+    let known =
+        upto.map_or(entries.len(), |upto| entries.iter().take_while(|e| e.since.version() <= upto).count());
+    let current = known.saturating_sub(1);
+    let is_it = |entry: &Entry| entry.value == value;
+    if entries[current..].iter().any(is_it) {
+        Holds::Current
+    } else if current == 0 && matches!(entries[0].since, Since::FirstSight { .. }) {
+        Holds::FirstSight
+    } else {
+        Holds::Other
+    }
+}
+
+/// Whether a pod's stamp says that it is younger than a look at a value. One that names what was still to come is
+/// forged: nobody stamps what he hasn't seen.
+fn bears_later_stamp(birth: &Birth, look: Point) -> bool {
+    birth.stamped.is_some_and(|stamped| stamped >= look.version) && birth.born >= look.time.before(FAR)
 }
 
 fn by_clock(birth: &Birth, time: Time) -> Order {

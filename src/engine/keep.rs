@@ -55,9 +55,10 @@ impl Engine {
             self.next_seen = now + SEEN_EVERY;
             self.write_seen();
         }
-        if self.next_garbage <= now {
+        // What was due before everything was known is done as soon as it is.
+        if self.next_garbage <= now || self.garbage_due {
             self.next_garbage = now + GARBAGE_EVERY;
-            self.collect_garbage();
+            self.garbage_due = !self.collect_garbage();
         }
         self.look_over_first_sight();
     }
@@ -82,18 +83,20 @@ impl Engine {
         }
     }
 
-    fn collect_garbage(&mut self) {
+    /// Whether everything is known that it takes.
+    fn collect_garbage(&mut self) -> bool {
         let all_known = self.catalog.is_complete()
             && self.sightings.is_complete()
             && self.secrets_fault.is_none()
             && (self.knows_provider_classes() || !self.needs_provider_classes());
         if !all_known {
-            return;
+            return false;
         }
         self.sightings.forget_removed(self.now.server);
         self.drop_gone_workloads();
         self.drop_unused_secrets();
         self.drop_gone_namespaces();
+        true
     }
 
     fn drop_gone_workloads(&mut self) {
@@ -140,6 +143,8 @@ impl Engine {
             .book
             .namespaces()
             .filter(|name| self.catalog.namespace(name).is_none() && !self.is_ignored(name))
+            // One that was just made may be known by what is in it first.
+            .filter(|name| !self.catalog.workloads().any(|workload| workload.id.namespace == **name))
             .cloned()
             .collect();
         for namespace in gone {

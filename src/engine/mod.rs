@@ -50,8 +50,8 @@ use self::{
 };
 use crate::{
     agenda::{Queue, Slots},
-    catalog::Catalog,
-    facts::{Mono, Name, Namespace, Now, SecretId, Uid, WorkloadId},
+    catalog::{Catalog, mounted::Mounts},
+    facts::{Mono, Name, Namespace, Now, SecretId, Uid, Version, WorkloadId},
     ledger::{Book, Edit, Findings, Point, SCHEME, Sightings, Urgency},
     record::Record,
 };
@@ -78,6 +78,10 @@ pub struct Engine {
     stage: Stage,
     stopping: bool,
     secrets_fault: Option<InventoryFault>,
+    /// What the Secrets Store CSI driver mounted.
+    mounts: Mounts,
+    /// The lowest version of a Secret that the list under way shows older than it was.
+    set_back_to: Option<Version>,
     sightings: Sightings,
     catalog: Catalog,
     book: Book,
@@ -107,6 +111,7 @@ pub struct Engine {
     faults_told: BTreeSet<String>,
     next_seen: Mono,
     next_garbage: Mono,
+    garbage_due: bool,
 }
 
 /// A Secret that no watch delivers.
@@ -129,7 +134,7 @@ enum Pending {
     DeleteLedger,
     ProbePods,
     Pods(Namespace),
-    PodsAt(Namespace, crate::facts::Version),
+    PodsAt(Namespace, Version),
     Owners(Namespace),
     Outside(SecretId),
     Reread(WorkloadId),
@@ -154,6 +159,8 @@ impl Engine {
             stage: Stage::New,
             stopping: false,
             secrets_fault: None,
+            mounts: Mounts::default(),
+            set_back_to: None,
             sightings: Sightings::new(config.namespaces.len() > 1),
             catalog: Catalog::new(&config.kinds),
             book: Book::new(config.own_namespace_uid, scheme, Point::default()),
@@ -181,6 +188,7 @@ impl Engine {
             faults_told: BTreeSet::new(),
             next_seen: Mono::default(),
             next_garbage: Mono::default(),
+            garbage_due: false,
             config,
         }
     }
@@ -203,6 +211,7 @@ impl Engine {
             Input::Namespaces(watched) => self.take_namespaces(watched),
             Input::ServiceAccounts(watched) => self.take_service_accounts(watched),
             Input::ProviderClasses(watched) => self.take_provider_classes(watched),
+            Input::Mounts(watched) => self.take_mounts(watched),
             Input::Answer(id, answer) => self.take_answer(id, answer),
             Input::Lead => self.lead(),
             Input::Tick => {}

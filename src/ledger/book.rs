@@ -49,12 +49,12 @@ pub(super) struct Placed<T> {
     pub(super) sheet: usize,
 }
 
-/// An edit, to be asked whether it is durable.
+/// An edit, to be asked whether it is durable: with all that was required to be before it in its namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ticket {
     namespace: Namespace,
-    sheet: usize,
-    edit: u64,
+    /// By sheet, the edits that have to be in the store.
+    edits: Vec<(usize, u64)>,
 }
 
 /// The namespace has as many records as its objects can hold.
@@ -327,10 +327,9 @@ impl Book {
     #[must_use]
     pub fn is_durable(&self, ticket: &Ticket) -> bool {
         // A namespace that was dropped has nothing left to wait for.
-        self.chapters
-            .get(&ticket.namespace)
-            .and_then(|chapter| chapter.sheets.get(ticket.sheet))
-            .is_none_or(|sheet| sheet.is_durable(ticket.edit))
+        let Some(chapter) = self.chapters.get(&ticket.namespace) else { return true };
+        let is_durable = |sheet: usize, edit| chapter.sheets.get(sheet).is_none_or(|s| s.is_durable(edit));
+        ticket.edits.iter().all(|(sheet, edit)| is_durable(*sheet, *edit))
     }
 
     /// Whether all edits are durable.
@@ -418,6 +417,11 @@ impl Book {
         }
     }
 
+    /// Forgets what was proven of workloads with versions above that one.
+    pub fn doubt_above(&mut self, version: Version, now: Mono) {
+        self.chapters.values_mut().for_each(|chapter| chapter.doubt_above(version, now));
+    }
+
     fn made_for_new(&self, edit: Edit) -> Point {
         // While the ledger is being made, all of it is begun at once; later, a namespace's when it is first used.
         if self.head.version().is_none() { self.cover.made } else { edit.at }
@@ -460,7 +464,10 @@ impl Chapter {
 
     fn ticket(&mut self, namespace: &Namespace, sheet: usize, edit: Edit) -> Ticket {
         let number = self.sheet_mut(sheet).edit(edit.now, edit.urgency);
-        Ticket { namespace: namespace.clone(), sheet, edit: number }
+        // A stamp without the change it is for would be a stranger's to who comes after a crash.
+        let others = self.sheets.iter().enumerate().filter(|(other, its)| *other != sheet && !its.is_clean());
+        let edits = others.map(|(other, its)| (other, its.required())).chain([(sheet, number)]).collect();
+        Ticket { namespace: namespace.clone(), edits }
     }
 
     /// The sheet for a new record.
@@ -530,14 +537,22 @@ impl Chapter {
                 touched.insert(placed.sheet);
             }
         }
+        self.touch(touched, now);
+        self.doubt_above(store.version, now);
+    }
+
+    fn doubt_above(&mut self, version: Version, now: Mono) {
+        let mut touched = BTreeSet::new();
         for placed in self.workloads.values_mut() {
-            let above = placed.record.clean.values().any(|version| *version > store.version);
-            if above {
-                placed.record.clean.retain(|_, version| *version <= store.version);
+            if placed.record.forget_above(version) {
                 touched.insert(placed.sheet);
             }
         }
-        for sheet in touched {
+        self.touch(touched, now);
+    }
+
+    fn touch(&mut self, sheets: BTreeSet<usize>, now: Mono) {
+        for sheet in sheets {
             self.sheet_mut(sheet).edit(now, Urgency::Soon);
         }
     }
@@ -547,3 +562,6 @@ impl Chapter {
 fn json<T: serde::Serialize>(value: &T) -> Vec<u8> {
     serde_json::to_vec(value).unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests;

@@ -76,6 +76,12 @@ impl Sheet {
         self.durable >= self.required
     }
 
+    /// The last change that must not be lost.
+    #[must_use]
+    pub fn required(&self) -> u64 {
+        self.required
+    }
+
     /// Whether a write is in flight.
     #[must_use]
     pub fn is_in_flight(&self) -> bool {

@@ -156,6 +156,8 @@ pub enum Watch {
     ServiceAccounts,
     /// SecretProviderClasses.
     ProviderClasses,
+    /// What the Secrets Store CSI driver mounted.
+    Mounts,
     /// A kind of workload.
     Workloads(Kind),
 }
@@ -175,6 +177,7 @@ impl Watch {
             Self::Namespaces => "Namespace",
             Self::ServiceAccounts => "ServiceAccount",
             Self::ProviderClasses => "SecretProviderClass",
+            Self::Mounts => "SecretProviderClassPodStatus",
             Self::Workloads(kind) => kind.as_str(),
         }
     }

@@ -2,7 +2,8 @@
 
 use crate::stage::{DEFAULT_SETTLE, ROLLED, Stage, reader};
 use crate::support::cluster::audit::{Audit, Entry};
-use crate::support::operator::{Install, Operator, rules};
+use crate::support::operator::{Install, Operator};
+use crate::support::rules;
 use crate::support::wait::eventually;
 use crate::support::workload::Workload;
 use jiff::Timestamp;
@@ -147,6 +148,7 @@ async fn a_candidate_needs_three_rights_in_its_own_namespace() {
     let rights = |verbs: &[&str]| {
         json!([
             { "apiGroups": [""], "resources": ["secrets"], "verbs": ["create", "update", "delete"] },
+            { "apiGroups": [""], "resources": ["namespaces"], "resourceNames": [own], "verbs": ["get"] },
             { "apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": verbs },
         ])
     };
@@ -155,7 +157,7 @@ async fn a_candidate_needs_three_rights_in_its_own_namespace() {
     for missing in ["get", "create"] {
         let user = stage.cluster.user();
         let few: Vec<&str> = verbs.into_iter().filter(|verb| *verb != missing).collect();
-        stage.cluster.grant(&user, rules()).await;
+        stage.cluster.grant(&user, rules::cluster_wide()).await;
         stage.cluster.grant_in(&own, &user, rights(&few)).await;
         let mut install = stage.install.clone();
         install.user = user;
@@ -165,7 +167,7 @@ async fn a_candidate_needs_three_rights_in_its_own_namespace() {
     }
 
     let user = stage.cluster.user();
-    stage.cluster.grant(&user, rules()).await;
+    stage.cluster.grant(&user, rules::cluster_wide()).await;
     stage.cluster.grant_in(&own, &user, rights(&verbs)).await;
     stage.install.user = user.clone();
     let mut audit = stage.cluster.audit_from_now();

@@ -19,7 +19,8 @@ use crate::{
 
 #[derive(Default)]
 pub struct Operator {
-    engine: Option<Engine>,
+    /// In a box: it is taken out for each step.
+    engine: Option<Box<Engine>>,
     /// How often it was started.
     pub life: u64,
     /// Whether it ever ran.
@@ -28,6 +29,8 @@ pub struct Operator {
     skew: Ms,
     calls: BTreeMap<(u64, CallId), Call>,
     tick: u64,
+    /// When the last one is due.
+    tick_at: Ms,
     spins: (Ms, u32),
     plan: Option<(CrashPoint, Ms)>,
     ending: Option<Ms>,
@@ -42,7 +45,7 @@ impl Operator {
     }
 
     pub fn engine(&self) -> Option<&Engine> {
-        self.engine.as_ref()
+        self.engine.as_deref()
     }
 }
 
@@ -70,10 +73,11 @@ impl World {
         let server = self.rng.index(3);
         let error = self.rng.between(-400, 400);
         let operator = &mut self.operator;
-        operator.engine = Some(Engine::new(config));
+        operator.engine = Some(Box::new(Engine::new(config)));
         operator.life += 1;
         operator.ever = true;
         operator.started = self.now;
+        operator.tick_at = 0;
         operator.skew = self.knobs.skew[server] + error;
         operator.ending = None;
         self.checks.begin_life();
@@ -143,7 +147,11 @@ impl World {
         let Some(wake) = self.operator.engine().and_then(Engine::next_wake) else { return };
         let at = self.operator.started + i64::try_from(wake.0.as_millis()).unwrap_or(0);
         let at = at + i64::from(wake.0.subsec_nanos() % 1_000_000 > 0);
+        if self.operator.tick_at == at && at > self.now {
+            return;
+        }
         self.operator.tick += 1;
+        self.operator.tick_at = at;
         let (life, number) = (self.operator.life, self.operator.tick);
         self.after(at - self.now, Event::Tick { life, number });
     }

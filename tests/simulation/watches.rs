@@ -219,7 +219,9 @@ impl World {
         if self.operator.life != life || !self.operator.is_up() {
             return;
         }
-        self.after(45_000, Event::Bookmark { stream, life });
+        // When all is quiet they only cost time.
+        let again = if self.quiet { 600_000 } else { 45_000 };
+        self.after(again, Event::Bookmark { stream, life });
         let it = &mut self.streams[stream];
         if !it.live || it.at < self.logs[stream].len() {
             return;

@@ -86,6 +86,20 @@ fn a_trusted_stamp_of_the_version_or_later_is_younger() {
 }
 
 #[test]
+fn a_stamp_is_believed_of_no_pod_that_is_older_than_the_look_it_names() {
+    let none = ExactLists::new();
+    let stamped = |second| Birth { stamped: Some(Version(20)), ..born(second) };
+    let between = Since::Between { after: at(10, 1000), by: at(20, 2000) };
+    let changed = history(&[beginning(A), Entry { value: B, since: between }]);
+    assert_eq!(holds(stamped(1939), &changed, &none), Holds::Other);
+    assert_eq!(holds(stamped(1940), &changed, &none), Holds::Current);
+    let first = Since::FirstSight { written: Some(time(1990)), by: at(20, 2000) };
+    let base = history(&[Entry { value: A, since: first }]);
+    assert_eq!(holds(stamped(1939), &base, &none), Holds::FirstSight);
+    assert_eq!(holds(stamped(1940), &base, &none), Holds::Current);
+}
+
+#[test]
 fn a_value_that_came_back_leaves_its_first_pods_fresh() {
     let back = history(&[beginning(A), seen(B, 10, 1000), seen(A, 20, 2000)]);
     let none = ExactLists::new();
