@@ -2,13 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{
-    Engine,
-    consumption::{parts, rolling},
-};
+use super::{Engine, consumption::rolling};
 use crate::{
     catalog::policy::Mode,
-    decide::{Decision, Held},
+    decide::{Decision, Held, parts},
     facts::{Name, SecretId, Uid, Version, WorkloadId},
     ledger::Part,
     record::Effect,
