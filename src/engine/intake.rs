@@ -241,6 +241,8 @@ impl Engine {
             if self.united {
                 self.tell_untold(|told| told == kind);
             }
+            // What went while nobody watched is known now.
+            self.next_garbage = self.now.mono;
         }
     }
 
