@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use kube::Client;
+
 use super::{CliError, args::ClusterArgs};
 use crate::{
     args::WorkloadArg,
@@ -16,6 +18,8 @@ use crate::{
 pub struct Session {
     /// Sends requests.
     pub api: Api,
+    /// The same as kube knows it, for what is no request with an answer.
+    pub client: Client,
     /// The namespace that is meant; none if all are.
     pub namespace: Option<Namespace>,
     /// Where the operator's ledger lies.
@@ -44,7 +48,8 @@ impl Session {
             None => Some(client.default_namespace().into()),
         };
         Ok(Self {
-            api: Api::new(client).with_patience(args.request_timeout),
+            api: Api::new(client.clone()).with_patience(args.request_timeout),
+            client,
             namespace,
             operator_namespace: args.operator_namespace.as_str().into(),
             workloads: args.workloads.clone(),
@@ -54,9 +59,10 @@ impl Session {
 
     /// Over an API server of a test's own.
     #[cfg(test)]
-    pub fn over(api: Api, namespace: &str) -> Self {
+    pub fn over(client: Client, namespace: &str) -> Self {
         Self {
-            api,
+            api: Api::new(client.clone()),
+            client,
             namespace: Some(namespace.into()),
             operator_namespace: "uptake-system".into(),
             workloads: Vec::new(),

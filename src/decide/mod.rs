@@ -11,6 +11,8 @@ mod rules;
 pub use births::{Births, Exact, ExactLists};
 pub use consumption::{Consumption, Values, consumption, parts};
 pub use decision::{Decision, Held, Nothing, ReportOnly, Skipped};
-pub use judge::{Bench, Consumed, Judgement, Mounted, Verdict, has_started, is_live, judge, trusted, versions};
+pub use judge::{
+    Bench, Consumed, Judgement, Mounted, Verdict, has_started, is_live, judge, trusted, versions,
+};
 pub use pod::{OwnerFacts, PodFacts, Trouble};
 pub use rules::{Facts, Missing, Step, decide};

@@ -42,7 +42,10 @@ pub struct Size {
 impl Size {
     pub fn from_env() -> Self {
         let number = |name: &str, or: usize| {
-            std::env::var(name).ok().filter(|text| !text.is_empty()).map_or(or, |text| text.parse().expect(name))
+            std::env::var(name)
+                .ok()
+                .filter(|text| !text.is_empty())
+                .map_or(or, |text| text.parse().expect(name))
         };
         Self {
             namespaces: number("NAMESPACES", 50),
@@ -148,7 +151,8 @@ impl<'a> Field<'a> {
         let deployments: Api<Deployment> = Api::namespaced(self.client.clone(), &place.namespace);
         let made = create(&deployments, json!({ "metadata": { "name": place.name }, "spec": spec })).await;
         let owner = owned_by("Deployment", &made.metadata);
-        let metadata = json!({ "name": format!("{}-5d4f", place.name), "labels": labels, "ownerReferences": [owner] });
+        let metadata =
+            json!({ "name": format!("{}-5d4f", place.name), "labels": labels, "ownerReferences": [owner] });
         let sets: Api<ReplicaSet> = Api::namespaced(self.client.clone(), &place.namespace);
         let set = create(&sets, json!({ "metadata": metadata, "spec": spec })).await;
         let owner = owned_by("ReplicaSet", &set.metadata);
@@ -167,7 +171,9 @@ impl<'a> Field<'a> {
                 "ready": true, "started": true, "state": running,
             }],
         }});
-        pods.patch_status(&name, &PatchParams::default(), &Patch::Merge(status)).await.expect("a pod's status");
+        pods.patch_status(&name, &PatchParams::default(), &Patch::Merge(status))
+            .await
+            .expect("a pod's status");
         let status = json!({ "status": {
             "observedGeneration": 1, "replicas": 1, "updatedReplicas": 1, "readyReplicas": 1, "availableReplicas": 1,
             "conditions": [{ "type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable" }],
@@ -218,7 +224,8 @@ impl<'a> Field<'a> {
             .for_each_concurrent(WRITERS, async |place| {
                 let turn = self.turn.fetch_add(1, Ordering::Relaxed);
                 let api: Api<Secret> = Api::namespaced(self.client.clone(), &place.namespace);
-                let patch = Patch::Merge(json!({ "metadata": { "labels": { "touched": format!("t{turn}") } } }));
+                let patch =
+                    Patch::Merge(json!({ "metadata": { "labels": { "touched": format!("t{turn}") } } }));
                 api.patch(&place.name, &PatchParams::default(), &patch).await.expect("a label");
             })
             .await;
@@ -242,7 +249,8 @@ impl<'a> Field<'a> {
     pub async fn changed_after(&self, place: &Place, after: Instant, deadline: Duration) -> Option<Instant> {
         let mut tick = tokio::time::interval(Duration::from_micros(200));
         while after.elapsed() < deadline {
-            let changed = self.seen.templates.lock().unwrap().get(place).and_then(|template| template.changed);
+            let changed =
+                self.seen.templates.lock().unwrap().get(place).and_then(|template| template.changed);
             if changed.is_some_and(|changed| changed > after) {
                 return changed;
             }

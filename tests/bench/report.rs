@@ -89,7 +89,11 @@ impl Report {
     }
 
     pub fn print(&self) {
-        println!("\n| {} Deployments, {} Secrets | Uptake | held against | |", self.size.deployments(), self.size.secrets());
+        println!(
+            "\n| {} Deployments, {} Secrets | Uptake | held against | |",
+            self.size.deployments(),
+            self.size.secrets()
+        );
         println!("| --- | --- | --- | --- |");
         for Row { name, figure, held_against, share } in &self.rows {
             println!("| {name} | {figure} | {held_against} | {} |", mark(*share));

@@ -112,7 +112,12 @@ impl Bench<'_> {
         let each = cpu.as_secs_f64() * 1000.0 / SINGLE as f64;
         self.report.at_most(&format!("CPU a change, {name}"), each, 1.5, "ms");
         let before_stamp = all as f64 / SINGLE as f64;
-        self.report.at_most(&format!("requests before the stamp, {name} (most: {most})"), before_stamp, 4.0, "");
+        self.report.at_most(
+            &format!("requests before the stamp, {name} (most: {most})"),
+            before_stamp,
+            4.0,
+            "",
+        );
         self.report.note("after the stamps", &requests);
     }
 
@@ -169,7 +174,11 @@ impl Bench<'_> {
         }
         self.field.wait_rollouts(DEADLINE, before + 1).await;
         self.witness().await;
-        self.report.count("5 writes of one Secret in half a second: rollouts", self.field.rollouts() - before - 1, 1);
+        self.report.count(
+            "5 writes of one Secret in half a second: rollouts",
+            self.field.rollouts() - before - 1,
+            1,
+        );
     }
 
     async fn labels(&mut self, _operator: &Operator) {

@@ -172,7 +172,11 @@ fn pods(scene: &Scene, consumer: &Consumer, target: &Target, expected: &Expected
         expected.contains_key(&reference.secret) || class.as_ref() == Some(&reference.secret)
     };
     let opted_out = consumer.policy.rollout == Some(Mode::Off)
-        || consumer.references.iter().filter(|one| mine(one)).all(|reference| reference.rolls == Rolls::Ignored);
+        || consumer
+            .references
+            .iter()
+            .filter(|one| mine(one))
+            .all(|reference| reference.rolls == Rolls::Ignored);
     if opted_out {
         let reason = consumer.policy.reason.as_deref().unwrap_or("without a reason");
         return asked(name, Answer::Skipped, format!("opted out: {reason}"));

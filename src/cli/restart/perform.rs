@@ -279,7 +279,9 @@ impl Run<'_> {
                 fault => return Err(failed(Class::of(fault), words(fault))),
             };
             workload = match now {
-                Err(Fault::NotFound) => return Err(failed(Class::Gone, "it was deleted meanwhile".to_owned())),
+                Err(Fault::NotFound) => {
+                    return Err(failed(Class::Gone, "it was deleted meanwhile".to_owned()));
+                }
                 Ok(now) if now.uid != uid => {
                     return Err(failed(Class::Gone, "it was deleted and made again meanwhile".to_owned()));
                 }

@@ -173,12 +173,15 @@ fn status(tally: &Tally) -> Status {
 
 fn message(tally: &Tally, status: Status, secret: &str) -> String {
     let done = if tally.dry_run { "would request" } else { "requested" };
-    let count = format!("{done} {} of {} for {secret}", tally.requested.len(), counted(tally.matched, "rollout"));
+    let count =
+        format!("{done} {} of {} for {secret}", tally.requested.len(), counted(tally.matched, "rollout"));
     let kinds: Vec<&str> = tally.discovery_failures.iter().map(|failure| &*failure.kind).collect();
     match status {
         Status::NoTargets => format!("no workload consumes {secret}: nothing to do"),
         Status::Failed if tally.nowhere => format!("{secret} neither exists nor is referenced by anybody"),
-        Status::Partial | Status::Failed if !kinds.is_empty() => format!("{count}; not listed: {}", kinds.join(", ")),
+        Status::Partial | Status::Failed if !kinds.is_empty() => {
+            format!("{count}; not listed: {}", kinds.join(", "))
+        }
         Status::Requested | Status::Partial | Status::Failed => count,
     }
 }

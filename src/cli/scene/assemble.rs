@@ -150,13 +150,11 @@ impl Scene {
             Some(Known { history, recorded: true })
         });
         recorded.unwrap_or_else(|| {
-            let entry = newest.map_or(
-                Entry { value: Value::Absent, since: Since::Beginning },
-                |(mount, by)| {
+            let entry =
+                newest.map_or(Entry { value: Value::Absent, since: Since::Beginning }, |(mount, by)| {
                     let since = Since::FirstSight { written: Some(by.time), by };
                     Entry { value: self.mounted_value(id, mount), since }
-                },
-            );
+                });
             Known { history: History::new(entry), recorded: false }
         })
     }

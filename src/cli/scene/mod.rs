@@ -29,8 +29,8 @@ use crate::{
         reference::Reference,
     },
     decide::{
-        self, Bench, Births, Consumed, Consumption, Decision, ExactLists, Facts, Judgement, Mounted, PodFacts,
-        ReportOnly, Step, Values, Verdict,
+        self, Bench, Births, Consumed, Consumption, Decision, ExactLists, Facts, Judgement, Mounted,
+        PodFacts, ReportOnly, Step, Values, Verdict,
         births::{Birth, Holds, holds_value},
     },
     engine::FirstSight,

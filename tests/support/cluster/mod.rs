@@ -56,7 +56,12 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { nodes: 2, agents: true, ready_after: Duration::from_millis(50), api_server_arguments: Vec::new() }
+        Self {
+            nodes: 2,
+            agents: true,
+            ready_after: Duration::from_millis(50),
+            api_server_arguments: Vec::new(),
+        }
     }
 }
 
