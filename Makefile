@@ -4,6 +4,7 @@
 .PHONY: help demo test bench lint cluster chart need-rust need-go
 
 include simulate.mk
+include image.mk
 
 help: ## this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST)

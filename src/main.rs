@@ -7,7 +7,7 @@ use uptake::{
     args::{Args, Command},
     cli::{self, Exit},
     config::Config,
-    operator, record,
+    operator, probe, record,
 };
 
 const FAILED: u8 = 1;
@@ -17,6 +17,10 @@ fn main() -> ExitCode {
         Command::Controller(args) => match Config::try_from(*args) {
             Ok(config) => controller(config),
             Err(error) => fail(Exit::Usage.code(), &error),
+        },
+        Command::Probe(args) => match probe::run(&args) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => fail(FAILED, &error),
         },
         command => verb(command),
     }

@@ -47,7 +47,9 @@ pub async fn run(command: Command) -> Exit {
         Command::Purge(args) => purge::run(&args).await,
         Command::Version(args) => version::version(&args),
         Command::Completion(args) => Ok(version::completion(&args)),
-        Command::Controller(_) => Err(CliError::usage("the operator is no verb of people's")),
+        Command::Controller(_) | Command::Probe(_) => {
+            Err(CliError::usage("the operator is no verb of people's"))
+        }
     };
     done.unwrap_or_else(|error| {
         output::say(&format!("error: {}", error.to_string().replace('\n', " ")));

@@ -8,7 +8,6 @@ use super::{CliError, args::ClusterArgs};
 use crate::{
     args::WorkloadArg,
     cluster::{self, Api, Connection, Meter, ServerClock},
-    engine::Fault,
     facts::{CustomKind, Kind, Namespace, Time},
     record::Metrics,
 };
@@ -84,25 +83,17 @@ impl Session {
         self.clock.now().server
     }
 
-    /// The kinds that roll: those that every cluster has, and the given ones that this one has; with each, why it
-    /// can't be looked up.
-    pub async fn kinds(&self) -> Vec<(Kind, Option<Fault>)> {
-        let mut kinds: Vec<_> = Kind::BUILTIN.into_iter().map(|kind| (kind, None)).collect();
-        for arg in &self.workloads {
-            let found = cluster::plural(&self.api, &arg.group, &arg.version, &arg.kind).await;
-            let (plural, fault) = match found {
-                Ok(plural) => (plural, None),
-                Err(fault) => (String::new(), Some(fault)),
-            };
-            let custom = CustomKind {
+    /// The kinds that roll: those that every cluster has, and the given ones.
+    #[must_use]
+    pub fn kinds(&self) -> Vec<Kind> {
+        let custom = self.workloads.iter().map(|arg| {
+            Kind::Custom(Arc::new(CustomKind {
                 group: arg.group.clone(),
                 version: arg.version.clone(),
                 kind: arg.kind.clone(),
-                plural,
                 template: arg.template.clone(),
-            };
-            kinds.push((Kind::Custom(Arc::new(custom)), fault));
-        }
-        kinds
+            }))
+        });
+        Kind::BUILTIN.into_iter().chain(custom).collect()
     }
 }

@@ -216,6 +216,13 @@ impl Engine {
 
     fn inventory_broken(&mut self, kind: &Kind, fault: InventoryFault) {
         self.tell_fault(&kind.to_string(), &fault);
+        if fault == InventoryFault::UnknownKind && matches!(kind, Kind::Custom(_)) {
+            // A kind that isn't served has no objects.
+            self.catalog.relist(kind);
+            for workload in self.catalog.complete(kind) {
+                self.workload_removed(&workload);
+            }
+        }
         self.catalog.broken(kind, fault);
     }
 
@@ -230,6 +237,9 @@ impl Engine {
                 self.catalog.workloads().filter(|w| w.id.kind == *kind).map(|w| w.id.clone()).collect();
             for id in ids {
                 self.look_soon(&id);
+            }
+            if self.united {
+                self.tell_untold(|told| told == kind);
             }
         }
     }

@@ -8,13 +8,17 @@ mod support;
 
 mod away;
 mod changes;
+mod chart;
 mod cli;
 mod faults;
 mod harness;
 mod humans;
+mod image;
 mod installed_base;
 mod leader;
+mod least_rights;
 mod missing;
+mod observability;
 mod others;
 mod policy;
 mod readme;

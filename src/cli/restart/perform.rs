@@ -62,8 +62,8 @@ enum Found {
 /// Restarts: gives what came of it, and the workloads that are being rolled.
 pub async fn perform(session: &Session, order: &Order) -> (Tally, Vec<Stamped>) {
     let mut tally = Tally { dry_run: order.dry_run, ..Tally::default() };
-    let (found, beside, kinds) =
-        futures::join!(find(session, order), gather::beside(session), session.kinds());
+    let kinds = session.kinds();
+    let (found, beside) = futures::join!(find(session, order), gather::beside(session));
     let (classes, accounts) = beside;
     note_unlisted(&mut tally, "ServiceAccounts", accounts.as_ref().err());
     note_unlisted(&mut tally, "SecretProviderClasses", classes.as_ref().err());
@@ -72,13 +72,10 @@ pub async fn perform(session: &Session, order: &Order) -> (Tally, Vec<Stamped>) 
     let version = if let Found::At(version) = found { Some(version) } else { None };
     let run = Run { session, order, beside: &beside, turns: &turns, version };
     let mut faults: Vec<Fault> = Vec::new();
-    let done: Vec<_> = stream::iter(&kinds)
-        .map(|(kind, fault)| run.kind(kind, fault.as_ref()))
-        .buffered(kinds.len().max(1))
-        .collect()
-        .await;
+    let done: Vec<_> =
+        stream::iter(&kinds).map(|kind| run.kind(kind)).buffered(kinds.len().max(1)).collect().await;
     let mut stamped = Vec::new();
-    for ((kind, _), done) in kinds.iter().zip(done) {
+    for (kind, done) in kinds.iter().zip(done) {
         match done {
             Ok(done) => stamped.extend(take(&mut tally, done)),
             Err(fault) => {
@@ -210,10 +207,7 @@ struct Run<'a> {
 
 impl Run<'_> {
     /// Lists a kind to its end, then stamps.
-    async fn kind(&self, kind: &Kind, fault: Option<&Fault>) -> Result<OfKind, Fault> {
-        if let Some(fault) = fault {
-            return Err(fault.clone());
-        }
+    async fn kind(&self, kind: &Kind) -> Result<OfKind, Fault> {
         let mut of_kind = OfKind::default();
         let mut targets = Vec::new();
         for workload in self.list(kind).await? {
@@ -229,7 +223,7 @@ impl Run<'_> {
     }
 
     async fn list(&self, kind: &Kind) -> Result<Vec<Workload>, Fault> {
-        let path = path::workloads(kind, Some(&self.order.namespace));
+        let path = cluster::collection(&self.session.api, kind, Some(&self.order.namespace)).await?;
         let list = List { path: &path, query: &[], at: None, page: PAGE, metadata_only: false };
         let each = |listed: &mut Vec<Workload>, item: &RawValue| {
             let object: Value = cluster::decode(item.get().as_bytes())?;
@@ -317,15 +311,14 @@ impl Run<'_> {
         if self.order.dry_run {
             query.push(("dryRun", "All"));
         }
-        let path = path::with(&path::workload(id), &query);
+        let path = path::with(&gather::place(self.session, id).await?, &query);
         let request = cluster::patch(&path, &patch(&id.kind, workload.uid, workload.version, stamp));
         let object: Value = self.session.api.json(request, WRITE_LIMIT).await?;
         self.read(&id.kind, &object)
     }
 
     async fn get(&self, workload: &Workload) -> Result<Workload, Fault> {
-        let object: Value =
-            self.session.api.json(cluster::get(&path::workload(&workload.id)), READ_LIMIT).await?;
+        let object: Value = gather::workload(self.session, &workload.id).await?;
         self.read(&workload.id.kind, &object)
     }
 

@@ -14,7 +14,7 @@ use super::{
 use crate::{
     catalog::{Workload, read},
     cli::{Session, gather, output::Progress},
-    cluster::{self, READ_LIMIT, path},
+    cluster,
     decide::{self, OwnerFacts, PodFacts},
     engine::Fault,
     facts::{Namespace, Uid, WorkloadId},
@@ -144,7 +144,7 @@ fn prove(one: &mut Following, pods: Option<&Result<Pods, Fault>>) -> Option<Outc
 }
 
 async fn get(session: &Session, id: &WorkloadId) -> Result<Option<Workload>, Fault> {
-    let object: Value = match session.api.json(cluster::get(&path::workload(id)), READ_LIMIT).await {
+    let object: Value = match gather::workload(session, id).await {
         Err(Fault::NotFound) => return Ok(None),
         object => object?,
     };
