@@ -54,7 +54,8 @@ pub struct Wanted {
 /// # Errors
 /// Nothing at all can be listed.
 pub async fn scene(session: &Session, wanted: &Wanted) -> Result<Scene, CliError> {
-    let mut scene = Scene::assemble(gather(session, wanted).await?);
+    // All those lists under way at once are large.
+    let mut scene = Scene::assemble(Box::pin(gather(session, wanted)).await?);
     decide_births(session, &mut scene).await;
     Ok(scene)
 }
@@ -96,21 +97,21 @@ async fn pods_at(api: &Api, namespace: &str, at: Version) -> Result<Box<[Uid]>, 
 }
 
 async fn gather(session: &Session, wanted: &Wanted) -> Result<Gathered, CliError> {
-    let (kinds, (ledger, key)) = (session.kinds(), ledger(session).await);
+    let (kinds, (ledger, key)) = (session.kinds(), Box::pin(ledger(session)).await);
     let (namespace, key) = (session.namespace.as_deref(), key.unwrap_or_else(nobodys_key));
     let (secrets, workloads, batch, pods, sets, beside, mounts, namespaces, paused, told) = futures::join!(
         secrets(session, wanted, &key),
         stream::iter(&kinds).map(|kind| workloads(session, kind)).buffered(4).collect::<Vec<_>>(),
-        batch(session),
-        pods(session),
-        replica_sets(session),
-        beside(session),
+        Box::pin(batch(session)),
+        Box::pin(pods(session)),
+        Box::pin(replica_sets(session)),
+        Box::pin(beside(session)),
         mounts(session),
         namespaces(session),
         paused(session),
         told(session, ledger.is_some()),
     );
-    let mut gathered = Gathered { ledger, told, paused, namespaces, ..Gathered::default() };
+    let mut gathered = Gathered { namespaces, paused, ledger, told, ..Gathered::default() };
     let mut missing = Missing::default();
     let (classes, accounts) = beside;
     gathered.accounts = missing.take("ServiceAccount", accounts);

@@ -58,6 +58,7 @@ impl Session {
 
     /// Over an API server of a test's own.
     #[cfg(test)]
+    #[must_use]
     pub fn over(client: Client, namespace: &str) -> Self {
         Self {
             api: Api::new(client.clone()),

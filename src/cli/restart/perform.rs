@@ -117,11 +117,10 @@ fn note_unlisted(tally: &mut Tally, what: &str, fault: Option<&Fault>) {
 
 fn note_secret(tally: &mut Tally, found: &Found, order: &Order) {
     match found {
-        Found::At(_) | Found::Class => {}
         Found::Nowhere if tally.matched > 0 => tally
             .notes
             .push(format!("Secret {} doesn't exist: new pods that require it won't start", order.secret)),
-        Found::Nowhere => {}
+        Found::At(_) | Found::Class | Found::Nowhere => {}
         Found::Unknown(fault) => {
             tally.notes.push(format!("Secret {} can't be read: {}", order.secret, words(fault)));
         }
