@@ -35,8 +35,8 @@ pub struct Stream {
     live: bool,
     /// The list can't be had.
     pub out: bool,
-    /// Deliveries of an earlier turn are void.
-    turn: u64,
+    /// Deliveries of an earlier turn are void. Of the n-th replica it is n modulo two.
+    pub turn: u64,
     /// Nothing is delivered before what was sent earlier.
     due: i64,
     list: Vec<Change>,
@@ -64,7 +64,7 @@ impl World {
     pub fn start_streams(&mut self) {
         for stream in 0..STREAMS {
             let next = Stream {
-                turn: self.streams[stream].turn + 1,
+                turn: self.streams[stream].turn + 2,
                 out: self.streams[stream].out,
                 ..Stream::default()
             };
@@ -88,7 +88,7 @@ impl World {
         }
         let it = &mut self.streams[stream];
         it.live = false;
-        it.turn += 1;
+        it.turn += 2;
         let turn = it.turn;
         if relist {
             it.gap_from = it.delivered;
@@ -113,8 +113,10 @@ impl World {
     }
 
     pub fn outage(&mut self, stream: usize, pause: i64) {
-        self.streams[stream].out = true;
-        self.break_stream(stream, true, 100);
+        self.each_replica(|world| {
+            world.streams[stream].out = true;
+            world.break_stream(stream, true, 100);
+        });
         self.after(pause, Event::OutageOver { stream });
     }
 
