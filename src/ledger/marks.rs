@@ -202,8 +202,8 @@ impl Marks {
             self.said = theirs.said.or_else(|| self.said.take());
         } else if let (Some(mine), Some(theirs)) = (&mut self.attempt, theirs.attempt)
             && mine.number == theirs.number
-            && mine.ended.as_ref().is_some_and(|ended| !ended.late)
-            && theirs.ended.is_some()
+            && let (Some(my_end), Some(their_end)) = (&mine.ended, &theirs.ended)
+            && (their_end.late || !my_end.late)
         {
             // What stands in the store was told already: a rollout has one outcome.
             mine.ended = theirs.ended;
@@ -266,5 +266,7 @@ mod tests {
         let mut late = ended(Outcome::Completed, 9, true);
         late.join(ended(Outcome::Superseded, 5, false));
         assert_eq!(late, ended(Outcome::Completed, 9, true));
+        late.join(ended(Outcome::Completed, 7, true));
+        assert_eq!(late, ended(Outcome::Completed, 7, true), "a revision happens once, too");
     }
 }
