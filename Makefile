@@ -1,7 +1,7 @@
 # What a developer of Uptake runs. Each target is a line of help in `make help`.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint cluster need-rust need-go
+.PHONY: help demo test lint cluster chart need-rust need-go
 
 include simulate.mk
 
@@ -14,8 +14,10 @@ demo: need-rust need-go ## a real control plane, nine consumers of one Secret, a
 	@KEEP="$(KEEP)" cargo run --quiet --example demo
 
 test: need-rust need-go ## everything that a change needs: rules, properties, the real API server, simulated histories
-	@$(MAKE) --no-print-directory cluster
+	@$(MAKE) --no-print-directory cluster TOOLS="helm promtool"
+	rm -rf "$${CARGO_TARGET_DIR:-target}/cluster/audit"
 	cargo test --lib --test cluster
+	cargo test --test rights
 	SEEDS=$(SEEDS) cargo test --profile simulation --test simulation
 
 lint: need-rust ## formatting, clippy and docs, warnings denied
@@ -25,6 +27,10 @@ lint: need-rust ## formatting, clippy and docs, warnings denied
 
 cluster: need-go ## the test cluster's programs, built into target/cluster/bin (K8S=1.34.4, TOOLS="helm promtool")
 	@TOOLS="$(TOOLS)" K8S="$(K8S)" tests/cluster/build.sh
+
+chart: need-rust need-go ## what is made from the chart: its README, the schema of its values, config/
+	@$(MAKE) --no-print-directory cluster TOOLS=helm
+	cargo run --quiet --example chart
 
 # Nothing is ever installed on anybody's machine: what is missing is named.
 need-rust:

@@ -4,11 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::facts::{Namespace, WorkloadId};
 
+/// A namespace's share of the slots is one of so many.
+const SHARES: usize = 4;
+
 /// The slots of rollouts.
 #[derive(Debug)]
 pub struct Slots {
     /// How many there are; none is no limit.
     limit: Option<usize>,
+    /// How many of them a namespace leaves free that is alone in wanting some: whoever comes next finds them, whatever
+    /// becomes of its rollouts.
+    reserve: usize,
     held: BTreeSet<WorkloadId>,
     by_namespace: BTreeMap<Namespace, usize>,
     /// Who waits, by when they began to, so that the longest waits least.
@@ -18,11 +24,18 @@ pub struct Slots {
 }
 
 impl Slots {
-    /// So many slots; 0 is no limit.
+    /// So many slots, for many namespaces; 0 is no limit.
     #[must_use]
     pub fn new(limit: usize) -> Self {
+        Self { reserve: limit / SHARES, ..Self::for_one_namespace(limit) }
+    }
+
+    /// So many slots, and only one namespace that could want any; 0 is no limit.
+    #[must_use]
+    pub fn for_one_namespace(limit: usize) -> Self {
         Self {
             limit: (limit > 0).then_some(limit),
+            reserve: 0,
             held: BTreeSet::new(),
             by_namespace: BTreeMap::new(),
             waiting: BTreeMap::new(),
@@ -44,11 +57,12 @@ impl Slots {
         self.held.contains(id) || (self.held.len() < limit && self.has_turn(id, limit))
     }
 
-    /// A namespace has at most a quarter of the slots while another's workload waits.
+    /// A namespace has at most a quarter of the slots while another's workload waits, and never the last quarter: its
+    /// rollouts may keep their slots for long, and the others are to go on at once.
     fn has_turn(&self, id: &WorkloadId, limit: usize) -> bool {
         let others_wait = self.waiting.values().any(|waiting| waiting.namespace != id.namespace);
-        let share = limit.div_ceil(4);
-        !others_wait || self.by_namespace.get(&id.namespace).copied().unwrap_or(0) < share
+        let most = if others_wait { limit.div_ceil(SHARES) } else { limit - self.reserve };
+        self.by_namespace.get(&id.namespace).copied().unwrap_or(0) < most
     }
 
     /// Takes a slot. Call it only when one is free.
@@ -130,6 +144,26 @@ mod tests {
         slots.wait(&id("b", "1"));
         assert!(!slots.is_free_for(&id("a", "3")));
         assert!(slots.is_free_for(&id("b", "1")));
+    }
+
+    #[test]
+    fn a_namespace_alone_leaves_a_quarter_to_whoever_comes() {
+        let mut slots = Slots::new(20);
+        let taken = (0..20).map(|n| id("a", &n.to_string())).filter(|id| {
+            let free = slots.is_free_for(id);
+            if free {
+                slots.take(id);
+            } else {
+                slots.wait(id);
+            }
+            free
+        });
+        assert_eq!(taken.count(), 15);
+        assert!(slots.is_free_for(&id("b", "1")));
+        // Where nobody else can come, nothing is left.
+        let mut slots = Slots::for_one_namespace(4);
+        (0..3).for_each(|n| slots.take(&id("a", &n.to_string())));
+        assert!(slots.is_free_for(&id("a", "3")));
     }
 
     #[test]

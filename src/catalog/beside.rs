@@ -147,6 +147,16 @@ impl<T: Beside> Shelf<T> {
         self.kept.get(id)
     }
 
+    /// The objects of a namespace.
+    pub fn in_namespace<'a>(&'a self, namespace: &Namespace) -> impl Iterator<Item = &'a T> + use<'a, T> {
+        let first = BesideId::new(namespace.clone(), "");
+        let namespace = namespace.clone();
+        self.kept
+            .range(first..)
+            .take_while(move |(id, _)| id.namespace == namespace)
+            .map(|(_, object)| object)
+    }
+
     /// Takes in what the watch says: gives the objects that say something else now. A fresh list counts when
     /// it is complete, so that it costs one look at the workloads and not one an object.
     pub fn take(&mut self, watched: Watched<T, BesideId>) -> Vec<BesideId> {

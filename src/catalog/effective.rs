@@ -4,7 +4,7 @@
 //! ```text
 //! the workload itself ─────────────┐
 //! its ServiceAccount ── Pull ──────┼─> effective references
-//! its classes ── Csi, or SubPath ──┘
+//! its classes ── Csi, or SubPath ──┘   (their synced Secrets, and what they mount)
 //! ```
 //!
 //! A class's Secret is there only as long as a pod mounts the class: the CSI driver makes it after the first pod's
@@ -12,8 +12,8 @@
 //! starting, isn't a change, and what appears after it is what the pods got: on a fresh install nothing waits
 //! and nothing rolls. This holds for the class's references and for the workload's own ones of the same keys.
 //!
-//! Not followed are the versions of mounted objects (`SecretProviderClassPodStatus.status.objects`): a class without
-//! `secretObjects` rolls nobody.
+//! What a class mounts is a reference of its own, to `secretproviderclass/NAME`: the versions of its objects as the
+//! driver reports them ([`mounted`](super::mounted)).
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -23,6 +23,7 @@ use super::{
     reference::{Containers, Keys, Origin, Reference, Rolls, Via},
     references::{MAX_REFERENCES, ProviderClass, rolls},
 };
+use crate::facts::{Name, class_source};
 
 /// The references that are kept, sorted, and how many there are.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,7 +44,7 @@ pub fn effective<'a>(
     let mounted: Vec<(&ProviderClass, &ProviderClassFacts)> =
         declared.provider_classes.iter().filter_map(|one| Some((one, class(&one.name)?))).collect();
     let account = account.filter(|_| inherits(declared));
-    if account.is_none() && mounted.is_empty() {
+    if account.is_none() && declared.provider_classes.is_empty() {
         return Effective { kept: Arc::clone(&declared.references), count: declared.count };
     }
     let own = declared.references.iter().map(|reference| Reference {
@@ -54,6 +55,7 @@ pub fn effective<'a>(
     let kept = all.len();
     all.extend(account.into_iter().flat_map(inherited));
     all.extend(mounted.iter().flat_map(|(one, class)| of_class(declared, one, class)));
+    all.extend(declared.provider_classes.iter().flat_map(|one| of_mount(declared, one)));
     let count = declared.count + all.len() - kept;
     Effective { kept: all.into_iter().take(MAX_REFERENCES).collect(), count }
 }
@@ -78,24 +80,48 @@ fn inherited(account: &ServiceAccountFacts) -> impl Iterator<Item = Reference> {
     })
 }
 
+/// The ways that a class is mounted, with the containers that do.
+fn ways(mounted: &ProviderClass) -> impl Iterator<Item = (Via, &Containers)> {
+    let ways = [(Via::Csi, &mounted.live), (Via::SubPath, &mounted.sub_path)];
+    ways.into_iter().filter(|(_, users)| !is_nobody(users))
+}
+
+/// What the driver syncs from a class.
 fn of_class<'a>(
     declared: &'a Declared,
     mounted: &'a ProviderClass,
     class: &'a ProviderClassFacts,
 ) -> impl Iterator<Item = Reference> + 'a {
-    let ways = [(Via::Csi, &mounted.live), (Via::SubPath, &mounted.sub_path)];
-    ways.into_iter().filter(|(_, users)| !is_nobody(users)).flat_map(move |(via, users)| {
-        class.synced.iter().map(move |SyncedSecret { name, keys }| Reference {
-            secret: name.clone(),
-            keys: keys.clone(),
-            via,
-            optional: false,
-            containers: users.clone(),
-            rolls: rolls(&declared.annotations, declared.roll_volumes, name, via),
-            from: Origin::ProviderClass(class.id.name.clone()),
-            synced: true,
+    ways(mounted).flat_map(move |way| {
+        class.synced.iter().map(move |SyncedSecret { name, keys }| {
+            of_driver(declared, mounted, way, name.clone(), keys.clone())
         })
     })
+}
+
+/// What the driver mounts of a class.
+fn of_mount<'a>(declared: &'a Declared, mounted: &'a ProviderClass) -> impl Iterator<Item = Reference> + 'a {
+    let source = class_source(&mounted.name);
+    ways(mounted).map(move |way| of_driver(declared, mounted, way, source.clone(), Keys::All))
+}
+
+fn of_driver(
+    declared: &Declared,
+    mounted: &ProviderClass,
+    (via, users): (Via, &Containers),
+    secret: Name,
+    keys: Keys,
+) -> Reference {
+    Reference {
+        rolls: rolls(&declared.annotations, declared.roll_volumes, &secret, via),
+        secret,
+        keys,
+        via,
+        optional: false,
+        containers: users.clone(),
+        from: Origin::ProviderClass(mounted.name.clone()),
+        synced: true,
+    }
 }
 
 fn is_nobody(users: &Containers) -> bool {

@@ -3,6 +3,7 @@
 pub mod beside;
 mod effective;
 mod index;
+pub mod mounted;
 pub mod namespace;
 pub mod policy;
 pub mod read;

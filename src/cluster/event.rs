@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::{
-    facts::Time,
+    facts::{Time, class_of},
     record::{EventNote, NoteType, ObjectRef, Reason},
 };
 
@@ -21,8 +21,14 @@ pub fn namespace(note: &EventNote) -> &str {
 /// The Event's manifest.
 pub fn manifest(note: &EventNote, instance: &str) -> Value {
     let mut labels = Map::new();
-    if let Some(secret) = note.secret.as_deref().filter(|name| name.len() <= LABEL_LIMIT) {
-        labels.insert("uptake.dev/secret".to_owned(), secret.into());
+    if let Some(source) = &note.secret {
+        let (label, name) = match class_of(source) {
+            Some(class) => ("uptake.dev/secret-provider-class", class),
+            None => ("uptake.dev/secret", &**source),
+        };
+        if name.len() <= LABEL_LIMIT {
+            labels.insert(label.to_owned(), name.into());
+        }
     }
     let mut event = json!({
         "apiVersion": "events.k8s.io/v1",

@@ -11,6 +11,13 @@ pub fn core(namespace: Option<&str>, plural: &str) -> String {
     }
 }
 
+/// The watch of one namespace. It is the only one that the API server counts as a request within that namespace, so that a
+/// Role there is enough.
+#[must_use]
+pub fn watched_namespace(name: &str) -> String {
+    format!("/api/v1/watch/namespaces/{name}")
+}
+
 /// A group's version.
 #[must_use]
 pub fn group(group: &str, version: &str) -> String {

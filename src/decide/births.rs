@@ -184,6 +184,24 @@ impl Births<'_> {
     }
 }
 
+/// What a pod holds of which it is known what it was born with. A value that came after `upto` is as good as the one
+/// that stood then.
+#[must_use]
+pub fn holds_value(value: Value, history: &History, upto: Option<Version>) -> Holds {
+    let entries = history.entries();
+    let known =
+        upto.map_or(entries.len(), |upto| entries.iter().take_while(|e| e.since.version() <= upto).count());
+    let current = known.saturating_sub(1);
+    let is_it = |entry: &Entry| entry.value == value;
+    if entries[current..].iter().any(is_it) {
+        Holds::Current
+    } else if current == 0 && matches!(entries[0].since, Since::FirstSight { .. }) {
+        Holds::FirstSight
+    } else {
+        Holds::Other
+    }
+}
+
 /// Whether a pod's stamp says that it is younger than a look at a value. One that names what was still to come is
 /// forged: nobody stamps what he hasn't seen.
 fn bears_later_stamp(birth: &Birth, look: Point) -> bool {

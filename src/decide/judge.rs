@@ -1,15 +1,15 @@
 //! Which of a workload's live pods are stale.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     PodFacts,
-    births::{Birth, Births, FAR, Holds},
+    births::{Birth, Births, FAR, Holds, holds_value},
 };
 use crate::{
     catalog::reference::{Containers, Reference},
-    facts::{Name, Time, Version},
-    ledger::{History, Marks, Since, Versions},
+    facts::{Name, Time, Uid, Version},
+    ledger::{History, Marks, Since, Value, Versions},
     rollout::Stamp,
 };
 
@@ -24,6 +24,9 @@ pub struct Consumed<'a> {
     pub upto: Option<Version>,
 }
 
+/// What pods were born with, where the CSI driver tells: by the class, as it stands among Secrets, and the pod.
+pub type Mounted = BTreeMap<(Name, Uid), Value>;
+
 /// What a pod's births are held against.
 #[derive(Clone, Copy, Debug)]
 pub struct Bench<'a> {
@@ -33,6 +36,8 @@ pub struct Bench<'a> {
     pub reported: &'a [Consumed<'a>],
     /// How births are compared.
     pub births: Births<'a>,
+    /// What pods were born with of SecretProviderClasses.
+    pub mounted: &'a Mounted,
     /// The workload's marks: which stamps are this ledger's own.
     pub marks: Option<&'a Marks>,
     /// When the ledger was made.
@@ -157,7 +162,12 @@ fn consumes(pod: &PodFacts, bench: &Bench<'_>, some: &[Consumed<'_>]) -> Result<
             born: pod.born,
             stamped: trusted(pod, &consumed.reference.secret, bench.marks),
         };
-        match bench.births.holds(&birth, consumed.history, !consumed.reference.optional, consumed.upto) {
+        let mounted = bench.mounted.get(&(consumed.reference.secret.clone(), pod.uid));
+        let holds = match mounted {
+            Some(value) => holds_value(*value, consumed.history, consumed.upto),
+            None => bench.births.holds(&birth, consumed.history, !consumed.reference.optional, consumed.upto),
+        };
+        match holds {
             Holds::Current => {}
             Holds::FirstSight if pod.born < bench.made || is_of_making(consumed.history, bench.made) => {
                 is = worse(is, PodIs::FirstSight);

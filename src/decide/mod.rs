@@ -9,6 +9,6 @@ mod rules;
 
 pub use births::{Births, Exact, ExactLists};
 pub use decision::{Decision, Held, Nothing, ReportOnly, Skipped};
-pub use judge::{Bench, Consumed, Judgement, Verdict, is_live, judge, versions};
+pub use judge::{Bench, Consumed, Judgement, Mounted, Verdict, is_live, judge, versions};
 pub use pod::{OwnerFacts, PodFacts, Trouble};
 pub use rules::{Facts, Missing, Step, decide};

@@ -172,9 +172,10 @@ impl Engine {
     }
 
     fn begin_history(&mut self, secret: &SecretId, part: &Part) -> Result<(), Full> {
+        let nothing = Entry { value: Value::Absent, since: Since::Beginning };
         let history = match self.sightings.get(secret) {
             Some(sighting) => sighting.history(part),
-            None => History::new(Entry { value: Value::Absent, since: Since::Beginning }),
+            None => History::new(self.newest_mount(secret).unwrap_or(nothing)),
         };
         let edit = self.edit(Urgency::Soon);
         self.book.edit_secret(secret, edit, |record| {

@@ -35,11 +35,9 @@ impl Engine {
         let id = facts.id.clone();
         let is_set_back = self.united && self.sightings.is_set_back(&facts);
         let moment = self.sightings.apply(&facts, self.now.server);
-        if is_set_back {
-            self.set_back(&id, facts.version);
-        }
         self.outside.remove(&id);
-        let moved = self.secret_moved(&id, moment);
+        let moved =
+            if is_set_back { self.set_back(&id, facts.version) } else { self.secret_moved(&id, moment) };
         if !moved && is_news {
             self.examined(&id, Effect::Unchanged);
         }
@@ -49,15 +47,20 @@ impl Engine {
         }
     }
 
-    /// What a Secret held after that version never was.
-    fn set_back(&mut self, id: &SecretId, version: Version) {
-        let Some(record) = self.book.secret(id) else { return };
-        let Some(sighting) = self.sightings.get(id) else { return };
+    /// What a Secret held after that version never was. Whether it holds something else now than it did before that.
+    fn set_back(&mut self, id: &SecretId, version: Version) -> bool {
+        self.set_back_to = Some(self.set_back_to.map_or(version, |to| to.min(version)));
+        let Some(record) = self.book.secret(id) else { return false };
+        let Some(sighting) = self.sightings.get(id) else { return false };
         let to = Point { version, time: self.now.server };
         let mut histories = Vec::new();
+        let mut changed = Vec::new();
         for part in record.parts() {
             let Some(mut history) = record.history(&part).cloned() else { continue };
             history.set_back(to, sighting.value(&part));
+            if history.version() == version && matches!(history.last().since, Since::Between { .. }) {
+                changed.push(part.clone());
+            }
             histories.push((part, history));
         }
         let edit = self.edit(Urgency::Soon);
@@ -67,6 +70,11 @@ impl Engine {
                 record.begin(&part, history);
             }
         });
+        if changed.is_empty() {
+            return false;
+        }
+        self.changed(id, &changed);
+        true
     }
 
     /// A Secret's new version was examined, and this came of it.
@@ -141,6 +149,9 @@ impl Engine {
             self.store_was_set_back(version);
         }
         let (vanished, moment) = self.sightings.complete(version, self.now.server);
+        if let Some(to) = self.set_back_to.take() {
+            self.secrets_were_set_back(to);
+        }
         let recovered = self.secrets_fault.take().is_some();
         for id in vanished {
             self.outside.remove(&id);
@@ -167,6 +178,21 @@ impl Engine {
             look.exact.clear();
         }
         self.out.relist = true;
+        self.look_at_all();
+    }
+
+    /// Secrets are older than they were, though the store has grown beyond what was seen of it: it was restored from a
+    /// backup while nobody watched. Their histories know already; what was proven with versions from above is doubtful
+    /// for every Secret, since nothing tells which of those versions are of the restored store.
+    fn secrets_were_set_back(&mut self, to: Version) {
+        self.notice(
+            true,
+            format!("the store was set back to version {to} or a little above: what was proven since is looked at again"),
+        );
+        self.book.doubt_above(to, self.now.mono);
+        for look in self.looks.values_mut() {
+            look.exact.clear();
+        }
         self.look_at_all();
     }
 

@@ -11,6 +11,7 @@ use crate::{
     catalog::{
         SecretFacts, Workload,
         beside::{BesideId, ProviderClassFacts, ServiceAccountFacts},
+        mounted::MountFacts,
         namespace::NamespaceFacts,
     },
     decide::{OwnerFacts, PodFacts},
@@ -35,6 +36,9 @@ pub enum Input {
     ServiceAccounts(Watched<ServiceAccountFacts, BesideId>),
     /// The watch of SecretProviderClasses; where the API server doesn't serve the kind, the list is empty.
     ProviderClasses(Watched<ProviderClassFacts, BesideId>),
+    /// The watch of what the Secrets Store CSI driver mounted; where the API server doesn't serve the kind, the list is
+    /// empty.
+    Mounts(Watched<MountFacts, BesideId>),
     /// The answer to a call.
     Answer(CallId, Answer),
     /// Nothing but the passing of time.

@@ -56,8 +56,8 @@ impl Engine {
             self.write_seen();
         }
         if self.next_garbage <= now {
-            self.next_garbage = now + GARBAGE_EVERY;
-            self.collect_garbage();
+            let looked = self.collect_garbage();
+            self.next_garbage = now + if looked { GARBAGE_EVERY } else { RETRY };
         }
         self.look_over_first_sight();
     }
@@ -82,18 +82,20 @@ impl Engine {
         }
     }
 
-    fn collect_garbage(&mut self) {
+    /// Whether everything is known that it takes.
+    fn collect_garbage(&mut self) -> bool {
         let all_known = self.catalog.is_complete()
             && self.sightings.is_complete()
             && self.secrets_fault.is_none()
             && (self.knows_provider_classes() || !self.needs_provider_classes());
         if !all_known {
-            return;
+            return false;
         }
         self.sightings.forget_removed(self.now.server);
         self.drop_gone_workloads();
         self.drop_unused_secrets();
         self.drop_gone_namespaces();
+        true
     }
 
     fn drop_gone_workloads(&mut self) {

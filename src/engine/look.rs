@@ -373,7 +373,9 @@ impl Engine {
         let limit =
             |all: &[Consumed<'a>]| all.iter().map(|consumed| limited(consumed, upto)).collect::<Vec<_>>();
         let (rolling, reported) = (limit(&consumption.rolling), limit(&consumption.reported));
+        let mounted = self.mounted_by(workload);
         let bench = Bench {
+            mounted: &mounted,
             consumed: &rolling,
             reported: &reported,
             births: Births { exact: &look.exact, comparable: self.comparable },

@@ -48,8 +48,8 @@ use self::{
 };
 use crate::{
     agenda::{Queue, Slots},
-    catalog::Catalog,
-    facts::{Mono, Name, Namespace, Now, SecretId, Uid, WorkloadId},
+    catalog::{Catalog, mounted::Mounts},
+    facts::{Mono, Name, Namespace, Now, SecretId, Uid, Version, WorkloadId},
     ledger::{Book, Edit, Findings, Point, SCHEME, Sightings, Urgency},
     record::Record,
 };
@@ -76,6 +76,10 @@ pub struct Engine {
     stage: Stage,
     stopping: bool,
     secrets_fault: Option<InventoryFault>,
+    /// What the Secrets Store CSI driver mounted.
+    mounts: Mounts,
+    /// The lowest version of a Secret that the list under way shows older than it was.
+    set_back_to: Option<Version>,
     sightings: Sightings,
     catalog: Catalog,
     book: Book,
@@ -127,7 +131,7 @@ enum Pending {
     DeleteLedger,
     ProbePods,
     Pods(Namespace),
-    PodsAt(Namespace, crate::facts::Version),
+    PodsAt(Namespace, Version),
     Owners(Namespace),
     Outside(SecretId),
     Reread(WorkloadId),
@@ -152,6 +156,8 @@ impl Engine {
             stage: Stage::New,
             stopping: false,
             secrets_fault: None,
+            mounts: Mounts::default(),
+            set_back_to: None,
             sightings: Sightings::new(config.namespaces.len() > 1),
             catalog: Catalog::new(&config.kinds),
             book: Book::new(config.own_namespace_uid, scheme, Point::default()),
@@ -162,7 +168,10 @@ impl Engine {
             problems_told: BTreeSet::new(),
             comparable: false,
             queue: Queue::default(),
-            slots: Slots::new(config.max_concurrent_rollouts),
+            slots: match config.namespaces.len() {
+                1 => Slots::for_one_namespace(config.max_concurrent_rollouts),
+                _ => Slots::new(config.max_concurrent_rollouts),
+            },
             tasks: BTreeMap::new(),
             intended: BTreeSet::new(),
             looks: BTreeMap::new(),
@@ -198,6 +207,7 @@ impl Engine {
             Input::Namespaces(watched) => self.take_namespaces(watched),
             Input::ServiceAccounts(watched) => self.take_service_accounts(watched),
             Input::ProviderClasses(watched) => self.take_provider_classes(watched),
+            Input::Mounts(watched) => self.take_mounts(watched),
             Input::Answer(id, answer) => self.take_answer(id, answer),
             Input::Lead => self.lead(),
             Input::Tick => {}

@@ -9,7 +9,7 @@ use crate::{
         policy::{self, Problem},
     },
     decide::{ReportOnly, Verdict},
-    facts::{Mono, Name, Namespace, SecretId, Time, Uid, WorkloadId},
+    facts::{Mono, Name, Namespace, SecretId, Time, Uid, WorkloadId, class_of},
     ledger::{Attempt, Ended, Marks, Part, Ticket, Untold, Urgency, Value, Versions, short_hash},
     record::{EventNote, ObjectRef, Reason},
     rollout::{Outcome, Stamp},
@@ -228,7 +228,10 @@ impl Engine {
         let secret_id = SecretId { namespace: id.namespace.clone(), name: secret.clone() };
         let keys = self.rotations.get(&secret_id).map(keys_text).unwrap_or_default();
         let version = versions.get(&secret).copied().unwrap_or_default();
-        format!("Secret {secret} changed{keys} (version {version})")
+        match class_of(&secret) {
+            Some(class) => format!("What SecretProviderClass {class} mounts changed (version {version})"),
+            None => format!("Secret {secret} changed{keys} (version {version})"),
+        }
     }
 
     pub(super) fn tell_nothing(&mut self, id: &SecretId) {

@@ -201,7 +201,10 @@ impl Engine {
         let secrets: Vec<SecretId> =
             self.book.secrets().filter(|id| self.is_in_scope(&id.namespace)).collect();
         for id in secrets {
-            self.unite_secret(&id, by);
+            match id.class() {
+                Some(_) => self.mounted(&id),
+                None => self.unite_secret(&id, by),
+            }
         }
         let workloads: Vec<_> = self.catalog.workloads().map(|workload| workload.id.clone()).collect();
         for id in workloads {

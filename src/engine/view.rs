@@ -48,8 +48,12 @@ impl Engine {
         let namespaces = (Watch::Namespaces, words(self.catalog.namespace_inventory()));
         let accounts = (Watch::ServiceAccounts, words(self.catalog.service_account_inventory()));
         // Where nobody mounts a class, not knowing them is no trouble.
-        let classes = (self.knows_provider_classes() || self.needs_provider_classes())
-            .then(|| (Watch::ProviderClasses, words(self.catalog.provider_class_inventory())));
+        let classes = [
+            (Watch::ProviderClasses, words(self.catalog.provider_class_inventory())),
+            (Watch::Mounts, words(self.mounts.inventory())),
+        ];
+        let matters = self.knows_provider_classes() || self.needs_provider_classes();
+        let classes = classes.into_iter().filter(|_| matters);
         [(Watch::Secrets, secrets), namespaces, accounts].into_iter().chain(classes).chain(kinds).collect()
     }
 

@@ -9,7 +9,7 @@ mod uid;
 mod version;
 
 pub use kind::{CustomKind, Kind};
-pub use name::{Name, Namespace, SecretId, WorkloadId, is_dns_subdomain};
+pub use name::{Name, Namespace, SecretId, WorkloadId, class_of, class_source, is_dns_subdomain, is_source};
 pub use raw::{Raw, Unreadable};
 pub use time::{Mono, Now, Time};
 pub use uid::Uid;

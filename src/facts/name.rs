@@ -24,6 +24,39 @@ impl SecretId {
     pub fn new(namespace: impl Into<Namespace>, name: impl Into<Name>) -> Self {
         Self { namespace: namespace.into(), name: name.into() }
     }
+
+    /// What a SecretProviderClass mounts. The versions of its objects stand among those of Secrets, in the ledger and in
+    /// the stamp, under a name that no Secret can have.
+    pub fn of_class(namespace: impl Into<Namespace>, class: &str) -> Self {
+        Self::new(namespace, class_source(class))
+    }
+
+    /// The SecretProviderClass, if it is that and no Secret.
+    #[must_use]
+    pub fn class(&self) -> Option<&str> {
+        class_of(&self.name)
+    }
+}
+
+/// Before the name of a SecretProviderClass that stands among Secrets.
+const CLASS: &str = "secretproviderclass/";
+
+/// `secretproviderclass/NAME`.
+#[must_use]
+pub fn class_source(class: &str) -> Name {
+    format!("{CLASS}{class}").into()
+}
+
+/// The SecretProviderClass of such a name; none for a Secret's.
+#[must_use]
+pub fn class_of(name: &str) -> Option<&str> {
+    name.strip_prefix(CLASS)
+}
+
+/// Whether a Secret, or a SecretProviderClass among Secrets, can have that name.
+#[must_use]
+pub fn is_source(name: &str) -> bool {
+    is_dns_subdomain(class_of(name).unwrap_or(name))
 }
 
 /// `NAMESPACE/NAME`.

@@ -417,6 +417,11 @@ impl Book {
         }
     }
 
+    /// Forgets what was proven of workloads with versions above that one.
+    pub fn doubt_above(&mut self, version: Version, now: Mono) {
+        self.chapters.values_mut().for_each(|chapter| chapter.doubt_above(version, now));
+    }
+
     fn made_for_new(&self, edit: Edit) -> Point {
         // While the ledger is being made, all of it is begun at once; later, a namespace's when it is first used.
         if self.head.version().is_none() { self.cover.made } else { edit.at }
@@ -532,14 +537,22 @@ impl Chapter {
                 touched.insert(placed.sheet);
             }
         }
+        self.touch(touched, now);
+        self.doubt_above(store.version, now);
+    }
+
+    fn doubt_above(&mut self, version: Version, now: Mono) {
+        let mut touched = BTreeSet::new();
         for placed in self.workloads.values_mut() {
-            let above = placed.record.clean.values().any(|version| *version > store.version);
-            if above {
-                placed.record.clean.retain(|_, version| *version <= store.version);
+            if placed.record.forget_above(version) {
                 touched.insert(placed.sheet);
             }
         }
-        for sheet in touched {
+        self.touch(touched, now);
+    }
+
+    fn touch(&mut self, sheets: BTreeSet<usize>, now: Mono) {
+        for sheet in sheets {
             self.sheet_mut(sheet).edit(now, Urgency::Soon);
         }
     }

@@ -209,23 +209,30 @@ impl History {
         }
     }
 
-    /// Turns entries from above that version, of a store that was set back since, into a first sight.
-    /// Whether there were any.
+    /// Drops entries from above that version, of a store that was set back since: they never were. If none is left, the
+    /// newest becomes a first sight. Whether there were any.
     pub fn forget_above(&mut self, store: Point) -> bool {
         if self.last().since.version() <= store.version {
             return false;
         }
         let value = self.last().value;
         self.0.retain(|entry| entry.since.version() <= store.version);
-        self.push(Entry { value, since: Since::FirstSight { written: None, by: store } });
+        if self.0.is_empty() {
+            self.push(Entry { value, since: Since::FirstSight { written: None, by: store } });
+        }
         true
     }
 
-    /// The object itself was set back to that point, where this value stood: what came after never was.
+    /// The object itself was set back to that point, where this value stands: what came after never was. Another
+    /// value than the last one that was changed in the restored store, before anybody watched it.
     pub fn set_back(&mut self, to: Point, value: Value) {
         self.0.retain(|entry| entry.since.version() <= to.version);
-        if self.0.last().is_none_or(|last| last.value != value) {
-            self.push(Entry { value, since: Since::FirstSight { written: None, by: to } });
+        match self.0.last().copied() {
+            None => self.push(Entry { value, since: Since::FirstSight { written: None, by: to } }),
+            Some(last) if last.value != value => {
+                self.push(Entry { value, since: Since::Between { after: last.since.point(), by: to } });
+            }
+            Some(_) => {}
         }
     }
 }
@@ -295,8 +302,11 @@ mod tests {
         history.push(entry(2, 9));
         history.set_back(at(6), present(3));
         let by = at(6);
-        let last = Entry { value: present(3), since: Since::FirstSight { written: None, by } };
-        assert_eq!(history.entries(), [entry(1, 5), last]);
+        let changed = Entry { value: present(3), since: Since::Between { after: at(5), by } };
+        assert_eq!(history.entries(), [entry(1, 5), changed], "the restored store was changed unseen");
+        history.set_back(at(4), present(4));
+        let first = Entry { value: present(4), since: Since::FirstSight { written: None, by: at(4) } };
+        assert_eq!(history.entries(), [first], "nothing is known of that time");
     }
 
     fn at(version: u64) -> Point {
@@ -369,13 +379,15 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_above_a_restored_store_is_first_sight() {
+    fn what_lies_above_a_restored_store_never_was_and_what_is_left_alone_is_first_sight() {
         let mut history = History::new(seen(1, 5));
         history.push(seen(2, 50));
         assert!(!history.clone().forget_above(at(50)));
         assert!(history.forget_above(at(10)));
-        assert_eq!(history.entries()[0], seen(1, 5));
-        assert_eq!(history.last().since, Since::FirstSight { written: None, by: at(10) });
+        assert_eq!(history.entries(), [seen(1, 5)]);
+        assert!(history.forget_above(at(3)));
+        let first = Entry { value: present(1), since: Since::FirstSight { written: None, by: at(3) } };
+        assert_eq!(history.entries(), [first]);
     }
 
     #[test]

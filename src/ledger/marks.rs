@@ -182,6 +182,24 @@ impl Marks {
         }
     }
 
+    /// Forgets versions from above that one, of a store that was set back since: they never were. Whether there were any.
+    pub fn forget_above(&mut self, version: Version) -> bool {
+        let mut forgot = false;
+        let mut retain = |versions: &mut Versions| {
+            let before = versions.len();
+            versions.retain(|_, known| *known <= version);
+            forgot |= versions.len() < before;
+        };
+        retain(&mut self.clean);
+        if let Some(attempt) = self.attempt.as_mut().filter(|attempt| !attempt.is_running()) {
+            retain(&mut attempt.versions);
+        }
+        for versions in self.stamped.values_mut() {
+            versions.retain(|known| *known <= version);
+        }
+        forgot
+    }
+
     /// Joins what another writer of the same ledger knows.
     pub fn join(&mut self, theirs: Self) {
         if self.clean_for == theirs.clean_for {
@@ -242,6 +260,23 @@ mod tests {
             more: Map::new(),
         };
         Marks { attempt: Some(attempt), ..Marks::default() }
+    }
+
+    #[test]
+    fn versions_of_a_store_that_is_gone_prove_and_hold_nothing() {
+        let versions = || Versions::from([("s".into(), Version(9)), ("t".into(), Version(4))]);
+        let mut marks = ended(Outcome::Completed, 3, false);
+        marks.clean = versions();
+        marks.remember_stamp(&versions());
+        if let Some(attempt) = &mut marks.attempt {
+            attempt.versions = versions();
+        }
+        assert!(!marks.clone().forget_above(Version(9)));
+        assert!(marks.forget_above(Version(5)));
+        let left = Versions::from([("t".into(), Version(4))]);
+        assert_eq!(marks.clean, left);
+        assert_eq!(marks.attempt.as_ref().map(|attempt| &attempt.versions), Some(&left));
+        assert!(marks.has_stamped("t", Version(4)) && !marks.has_stamped("s", Version(9)));
     }
 
     #[test]

@@ -154,6 +154,8 @@ pub enum Watch {
     ServiceAccounts,
     /// SecretProviderClasses.
     ProviderClasses,
+    /// What the Secrets Store CSI driver mounted.
+    Mounts,
     /// A kind of workload.
     Workloads(Kind),
 }
@@ -173,6 +175,7 @@ impl Watch {
             Self::Namespaces => "Namespace",
             Self::ServiceAccounts => "ServiceAccount",
             Self::ProviderClasses => "SecretProviderClass",
+            Self::Mounts => "SecretProviderClassPodStatus",
             Self::Workloads(kind) => kind.as_str(),
         }
     }

@@ -54,14 +54,18 @@ impl ObjectRef {
         }
     }
 
-    /// A Secret.
+    /// A Secret, or the SecretProviderClass that stands among Secrets.
     #[must_use]
     pub fn secret(id: &SecretId, uid: Option<Uid>) -> Self {
+        let (api_version, kind, name) = match id.class() {
+            Some(class) => ("secrets-store.csi.x-k8s.io/v1", "SecretProviderClass", class.into()),
+            None => ("v1", "Secret", id.name.clone()),
+        };
         Self {
-            api_version: "v1".to_owned(),
-            kind: "Secret".to_owned(),
+            api_version: api_version.to_owned(),
+            kind: kind.to_owned(),
             namespace: id.namespace.clone(),
-            name: id.name.clone(),
+            name,
             uid,
         }
     }

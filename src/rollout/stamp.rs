@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, fmt};
 
 use sha2::{Digest, Sha256};
 
-use crate::facts::{Name, Raw, Time, Version, is_dns_subdomain};
+use crate::facts::{Name, Raw, Time, Version, is_source};
 
 /// The annotation on pod templates and pods.
 pub const STAMP_ANNOTATION: &str = "uptake.dev/secret-version";
@@ -44,7 +44,7 @@ impl Stamp {
             })
             .collect::<Option<_>>()?;
         // Printing it again finds out all that reading took lightly: order, repetition, leading zeros.
-        let names = stamp.0.keys().all(|name| is_dns_subdomain(name));
+        let names = stamp.0.keys().all(|name| is_source(name));
         (names && stamp.to_string() == list).then_some(stamp)
     }
 

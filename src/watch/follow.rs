@@ -3,15 +3,16 @@
 //! ```text
 //!   list afresh ──────────► watch ──────────► resume at the last version
 //!    ▲   │ fails             ▲  │ ends, breaks, idle        │    │
-//!    │   ▼                   └──┼───────────────────────────┘    │ 410, or fails for a minute,
-//!    └─ Broken, wait            │ silent, version goes back,     │ or the rights are gone (Broken)
-//!    ▲                          │ a new round                    │
+//!    │   ▼                   └──┼───────────────────────────┘    │ 410, or succeeds after nobody answered,
+//!    └─ Broken, wait            │ silent, version goes back,     │ or fails for a minute, or the rights are
+//!    ▲                          │ a new round                    │ gone (Broken)
 //!    └──────────────────────────┴────────────────────────────────┘
 //! ```
 
 use std::{collections::HashSet, time::Duration};
 
-use kube_runtime::{utils::Backoff, watcher::DefaultBackoff};
+use backon::ExponentialBuilder;
+use kube_runtime::{utils::Backoff, watcher::ExponentialBackoff};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::{
@@ -33,6 +34,12 @@ const LIST_IDLE: Duration = Duration::from_secs(30);
 /// How long a resumption is tried before the inventory counts as lost: an API server's restart takes less, and
 /// a watch that resumes knows the exact version of each change, which a fresh list doesn't.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// Pauses after failures double from the first to the last. The last is short, for while the API server is back and this
+/// waits, a changed Secret isn't seen; one client that asks every few seconds is no load.
+const FIRST_PAUSE: Duration = Duration::from_millis(800);
+const LAST_PAUSE: Duration = Duration::from_secs(5);
+/// How often it is looked whether a kind that isn't there has come: most clusters never get it.
+const ABSENT_PAUSE: Duration = Duration::from_secs(30);
 /// A stream that ends at once and without a word is a failure, or the loop would spin.
 const SHORT: Duration = Duration::from_secs(1);
 /// Warnings about unreadable objects are kept apart up to this many.
@@ -45,6 +52,8 @@ pub struct Target {
     pub kind: String,
     /// The path of the collection.
     pub path: String,
+    /// The path of a watch, where it isn't the collection's. It selects by itself.
+    pub watch_path: Option<String>,
     /// The field selector.
     pub fields: Option<String>,
     /// How many objects a page has, where lists are paged.
@@ -80,7 +89,14 @@ const fn spread(seed: u64, below: u64) -> u64 {
 
 /// Keeps a watch going until nobody listens any more.
 pub async fn follow<R: Read>(api: Api, target: Target, reader: R, out: Outlet<R::Item, R::Id>) {
-    follow_with(api, target, reader, out, Box::new(DefaultBackoff::default())).await;
+    let backoff = ExponentialBuilder::default()
+        .with_min_delay(FIRST_PAUSE)
+        .with_max_delay(LAST_PAUSE)
+        .with_factor(2.0)
+        .with_jitter()
+        .without_max_times();
+    let backoff = ExponentialBackoff::from(backoff);
+    follow_with(api, target, reader, out, Box::new(backoff), ABSENT_PAUSE).await;
 }
 
 async fn follow_with<R: Read>(
@@ -89,6 +105,7 @@ async fn follow_with<R: Read>(
     reader: R,
     out: Outlet<R::Item, R::Id>,
     backoff: Box<dyn Backoff>,
+    absent_pause: Duration,
 ) {
     let mut follower = Follower {
         api,
@@ -97,6 +114,7 @@ async fn follow_with<R: Read>(
         reader,
         out,
         backoff,
+        absent_pause,
         streamed: true,
         at: Version(0),
         heard: Instant::now(),
@@ -136,8 +154,8 @@ struct Follower<R: Read> {
     silence: Duration,
     reader: R,
     out: Outlet<R::Item, R::Id>,
-    /// 0.8 s, doubling, up to 30 s.
     backoff: Box<dyn Backoff>,
+    absent_pause: Duration,
     /// Whether the server streams initial lists (Kubernetes 1.34 does).
     streamed: bool,
     /// Up to where everything has been delivered.
@@ -240,23 +258,31 @@ impl<R: Read> Follower<R> {
             ("timeoutSeconds", lifetime.as_str()),
         ];
         query.extend_from_slice(more);
-        if let Some(fields) = &self.target.fields {
+        let Target { path, watch_path, fields, .. } = &self.target;
+        if let Some(fields) = fields.as_ref().filter(|_| watch_path.is_none()) {
             query.push(("fieldSelector", fields));
         }
-        let request = cluster::get(&path::with(&self.target.path, &query));
+        let request = cluster::get(&path::with(watch_path.as_ref().unwrap_or(path), &query));
         self.api.open(request, READ_LIMIT).await.map(Lines::new)
     }
 
     /// Watches until a fresh list is needed. As long as it resumes, nothing is missed and nothing is said.
     async fn watch(&mut self, mut stream: Option<Lines>) -> Result<(), Closed> {
         let mut failing: Option<Instant> = None;
+        let mut was_down = false;
         loop {
             let (opened, heard) = (Instant::now(), self.heard);
             let end = match stream.take() {
                 Some(lines) => self.consume(lines).await,
                 None => match self.open(&self.at.to_string(), &[]).await {
+                    // Meanwhile the store may have been restored from a backup and have grown beyond this version, and no
+                    // watch would tell.
+                    Ok(_) if was_down => return Ok(()),
                     Ok(lines) => self.consume(lines).await,
-                    Err(fault) => Err(fault.into()),
+                    Err(fault) => {
+                        was_down |= matches!(fault, Fault::Unknown(_));
+                        Err(fault.into())
+                    }
                 },
             };
             if self.heard > heard {
@@ -432,10 +458,10 @@ impl<R: Read> Follower<R> {
     /// Waits before the next try.
     async fn pause(&mut self) -> Result<(), Closed> {
         // The backoff has no end; without one, its longest pause.
-        let pause = self.backoff.next().unwrap_or(Duration::from_secs(30));
+        let pause = self.backoff.next().unwrap_or(LAST_PAUSE);
         if self.counts_as_empty() {
             // The other parts of the kind may wait for this one's empty list.
-            let _ = timeout(pause, self.out.asked()).await;
+            let _ = timeout(pause.max(self.absent_pause), self.out.asked()).await;
         } else {
             let _ = timeout(pause, self.out.gone()).await;
         }

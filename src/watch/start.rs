@@ -99,6 +99,7 @@ impl Starter<'_> {
             let mut names = namespaces;
             names.extend((!names.contains(&own)).then(|| own.clone()));
             let target = |(name, seed): (&Namespace, u64)| Target {
+                watch_path: Some(path::watched_namespace(name)),
                 fields: Some(format!("metadata.name={name}")),
                 optional: true,
                 seed: template.seed.wrapping_add(seed),
@@ -118,15 +119,21 @@ impl Starter<'_> {
 
     /// Only clusters with the Secrets Store CSI driver have any.
     fn provider_classes(&mut self) {
+        let targets = self.of_driver("SecretProviderClass", "secretproviderclasses");
+        let ignored = self.config.ignore_namespaces.clone();
+        self.kind(targets, || Besides::new(ignored.clone()), Input::ProviderClasses);
+        let targets = self.of_driver("SecretProviderClassPodStatus", "secretproviderclasspodstatuses");
+        let ignored = self.config.ignore_namespaces.clone();
+        self.kind(targets, || Besides::new(ignored.clone()), Input::Mounts);
+    }
+
+    fn of_driver(&mut self, kind: &str, plural: &str) -> Vec<Target> {
         let group = path::group(SECRETS_STORE, "v1");
-        let mut targets = self.targets("SecretProviderClass", PAGE, None, |namespace| {
-            path::custom(&group, namespace, "secretproviderclasses")
-        });
+        let mut targets = self.targets(kind, PAGE, None, |namespace| path::custom(&group, namespace, plural));
         for target in &mut targets {
             target.may_be_absent = Some(group.clone());
         }
-        let ignored = self.config.ignore_namespaces.clone();
-        self.kind(targets, || Besides::new(ignored.clone()), Input::ProviderClasses);
+        targets
     }
 
     /// A target a watched namespace, or one for all.
@@ -142,6 +149,7 @@ impl Starter<'_> {
             Target {
                 kind: kind.to_owned(),
                 path: path(namespace.map(|namespace| &**namespace)),
+                watch_path: None,
                 fields: fields.map(ToOwned::to_owned),
                 page,
                 optional: false,

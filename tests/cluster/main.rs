@@ -18,6 +18,7 @@ mod others;
 mod policy;
 mod references;
 mod rights;
+mod rollouts;
 mod secrecy;
 mod stage;
 mod starting;

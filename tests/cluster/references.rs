@@ -11,7 +11,8 @@ use crate::{
     support::{
         cluster::{Cluster, Options},
         objects::{Namespace, SOON},
-        operator::{Install, Operator, own_rules, rules},
+        operator::{Install, Operator},
+        rules,
         wait::eventually,
         workload::{Via, Workload},
     },
@@ -22,6 +23,9 @@ const NOTICED: Duration = Duration::from_secs(90);
 
 const GROUP_VERSION: &str = "secrets-store.csi.x-k8s.io/v1";
 const CRD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cluster/crds/secret-provider-class.yaml");
+
+const STATUS_CRD: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cluster/crds/secret-provider-class-pod-status.yaml");
 
 fn kubectl(cluster: &Cluster, arguments: &[&str]) {
     let output = cluster.kubectl(&cluster.admin()).args(arguments).output().unwrap();
@@ -123,6 +127,73 @@ async fn a_class_is_followed_from_when_its_kind_comes_until_it_goes() {
     operator.wait_ready(SOON).await;
 }
 
+/// Says, as the driver does, that this version of the class's object is mounted into every pod of a workload.
+async fn mount(ns: &Namespace<'_>, workload: &Workload, version: &str) {
+    let api = ns.dynamic(GROUP_VERSION, "SecretProviderClassPodStatus");
+    for pod in ns.pods(workload).await {
+        let (Some(name), Some(uid)) = (pod.metadata.name, pod.metadata.uid) else { panic!("a pod has both") };
+        let place = format!("{name}-{}-vault", ns.name);
+        let status = json!({
+            "apiVersion": GROUP_VERSION,
+            "kind": "SecretProviderClassPodStatus",
+            "metadata": {
+                "name": place,
+                "ownerReferences": [{ "apiVersion": "v1", "kind": "Pod", "name": name, "uid": uid }],
+            },
+            "status": {
+                "podName": name,
+                "secretProviderClassName": "vault",
+                "mounted": true,
+                "objects": [{ "id": "secret/password", "version": version }],
+            },
+        });
+        let parameters = PatchParams::apply("secrets-store-csi-driver").force();
+        eventually(SOON, || async { api.patch(&place, &parameters, &Patch::Apply(&status)).await }).await;
+    }
+}
+
+#[tokio::test]
+async fn another_version_of_what_a_class_mounts_rolls_its_consumers_once() {
+    let cluster = &Cluster::start(Options::default()).await.unwrap();
+    let ns = &Namespace::create(cluster, "mounts").await;
+    kubectl(cluster, &["apply", "-f", CRD]);
+    kubectl(cluster, &["apply", "-f", STATUS_CRD]);
+    set_class(ns, &[]).await;
+    let (web, other) = (mounting("web"), mounting("other"));
+    ns.run(&web).await;
+    ns.run(&other).await;
+    let install = Install::for_cluster(cluster).await;
+    let operator = &Operator::start(cluster, &install);
+    operator.wait_ready(ROLLED).await;
+    let wait_synced = || async {
+        let synced =
+            operator.metric("uptake_watch_synced", &[("kind", "SecretProviderClassPodStatus")]).await;
+        (synced > 0.0).then_some(()).ok_or("not synced")
+    };
+    eventually(SOON, wait_synced).await;
+    mount(ns, &web, "1").await;
+    mount(ns, &other, "1").await;
+
+    // The driver rotates the files of one workload's pods, and of the other's later.
+    mount(ns, &web, "2").await;
+    wait_revisions(ns, &web, 2).await;
+    wait_revisions(ns, &other, 2).await;
+    let stamp =
+        ns.get(&web).await["spec"]["template"]["metadata"]["annotations"]["uptake.dev/secret-version"]
+            .as_str()
+            .expect("a stamp")
+            .to_owned();
+    assert!(stamp.starts_with("secretproviderclass/vault@"), "{stamp}");
+    mount(ns, &web, "2").await;
+    mount(ns, &other, "2").await;
+    eventually(ROLLED, || async { (completed(operator).await >= 2.0).then_some(()).ok_or("not completed") })
+        .await;
+    // One more version proves that nothing but it came of all that.
+    mount(ns, &other, "3").await;
+    wait_revisions(ns, &web, 3).await;
+    wait_revisions(ns, &other, 3).await;
+}
+
 #[tokio::test]
 async fn inherited_pull_secrets_are_known_and_roll_nothing() {
     let cluster = Cluster::shared().await;
@@ -162,11 +233,10 @@ async fn without_the_right_to_read_service_accounts_everything_else_goes_on() {
     ns.run(&web).await;
     let mut install = Install::for_namespaces(cluster, &[&ns.name]).await;
     install.user = cluster.user();
-    let mut rights = rules();
-    let resources = rights[0]["resources"].as_array_mut().unwrap();
-    resources.retain(|resource| resource != "serviceaccounts");
+    let mut rights = rules::cluster_wide();
+    rights.as_array_mut().unwrap().retain(|rule| rule["resources"][0] != "serviceaccounts");
     cluster.grant(&install.user, rights).await;
-    cluster.grant_in(&install.own_namespace, &install.user, own_rules()).await;
+    cluster.grant_in(&install.own_namespace, &install.user, rules::own(&install.own_namespace)).await;
     let operator = &Operator::start(cluster, &install);
     operator.wait_ready(ROLLED).await;
     wait_log(operator, &["ServiceAccount", "Inventory is not known"], 1).await;

@@ -2,15 +2,16 @@
 
 use crate::stage::{ROLLED, Stage, VALUE, reader, wait_held};
 use crate::support::http;
-use crate::support::operator::{Operator, own_rules, rules};
+use crate::support::operator::{Install, Operator};
 use crate::support::proxy::{Asked, Fault, Proxy};
+use crate::support::rules;
 use crate::support::wait::eventually;
 use crate::support::workload::{Via, Workload};
 use serde_json::{Value, json};
 
 /// As ours, but without a look at `StatefulSets`: neither a list nor a watch, which may stream a list.
 fn blind_to_stateful_sets() -> Value {
-    let mut rules = rules();
+    let mut rules = rules::cluster_wide();
     for rule in rules.as_array_mut().unwrap() {
         let resources = rule["resources"].as_array_mut().unwrap();
         resources.retain(|resource| resource != "statefulsets");
@@ -42,7 +43,10 @@ async fn a_kind_that_may_not_be_listed_stops_no_other_and_comes_back_by_itself()
     stage.run(&[web, database]).await;
     stage.install.user = stage.cluster.user();
     stage.cluster.grant(&stage.install.user, blind_to_stateful_sets()).await;
-    stage.cluster.grant_in(&stage.install.own_namespace, &stage.install.user, own_rules()).await;
+    stage
+        .cluster
+        .grant_in(&stage.install.own_namespace, &stage.install.user, rules::own(&stage.install.own_namespace))
+        .await;
     stage.install = stage.install.clone().log_level("info");
     let mut audit = stage.cluster.audit_from_now();
     let operator = Operator::start(stage.cluster, &stage.install);
@@ -63,7 +67,7 @@ async fn a_kind_that_may_not_be_listed_stops_no_other_and_comes_back_by_itself()
     assert!(told(&operator) <= 3, "{}", operator.log());
     let faults = stage_faults(&stage).await;
     assert_eq!(faults, 1, "one Event says so");
-    stage.cluster.grant(&stage.install.user, rules()).await;
+    stage.cluster.grant(&stage.install.user, rules::cluster_wide()).await;
     operator.wait_ready(ROLLED).await;
     stage.wait_values(database, VALUE, "two").await;
     assert_eq!(stage.ns.revisions(database).await, before[1].revisions + 1);

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 /// A few seconds of settling, looking, rolling and proving, on a busy machine.
-pub const ROLLED: Duration = Duration::from_secs(60);
+pub const ROLLED: Duration = Duration::from_secs(120);
 
 /// As `--settle` is when nobody gives it.
 pub const DEFAULT_SETTLE: Duration = Duration::from_secs(2);

@@ -2,7 +2,8 @@
 
 use crate::support::cluster::{Cluster, User, free_ports};
 use crate::support::objects::unique;
-use crate::support::operator::{Install, program, rules};
+use crate::support::operator::{Install, program};
+use crate::support::rules;
 use serde_json::{Value, json};
 use std::net::TcpListener;
 use std::path::Path;
@@ -75,7 +76,7 @@ async fn without_any_right_it_says_which_is_missing() {
 
 #[tokio::test]
 async fn without_the_right_to_write_its_key_it_says_so() {
-    let (install, failure) = start_as(Cluster::shared().await, Some(rules()), None).await;
+    let (install, failure) = start_as(Cluster::shared().await, Some(rules::cluster_wide()), None).await;
     failure.says(FAILED, &[&install.own_namespace, "forbidden", "create", "secrets"]);
 }
 
@@ -93,7 +94,7 @@ async fn without_the_right_to_list_its_ledger_it_says_so() {
 async fn without_its_own_namespace_it_says_so() {
     let cluster = Cluster::shared().await;
     let user = cluster.user();
-    cluster.grant(&user, rules()).await;
+    cluster.grant(&user, rules::cluster_wide()).await;
     let absent = unique("absent");
     start(cluster, &user, &absent).await.says(FAILED, &[&absent, "not found"]);
     let kubeconfig = cluster.kubeconfig(&user);

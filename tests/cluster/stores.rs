@@ -2,7 +2,7 @@
 
 use crate::stage::{ROLLED, Stage, StageIn, VALUE, kubectl, reader};
 use crate::support::cluster::{Cluster, Options};
-use crate::support::objects::Namespace;
+use crate::support::objects::{Namespace, unique};
 use crate::support::operator::Operator;
 use crate::support::proxy::{Fault, Proxy, watch_of};
 use crate::support::wait::eventually;
@@ -61,6 +61,83 @@ async fn compaction_and_a_restart_of_the_api_server_lose_nothing() {
     assert_eq!(stage.ns.revisions(web).await, 3);
     let asked = proxy.requests() - asked;
     assert!(asked < NO_STORM, "{asked} requests");
+}
+
+/// Case 29.
+#[tokio::test]
+async fn a_store_put_back_to_an_earlier_state_rolls_nothing_and_the_next_change_does() {
+    let cluster = Cluster::start(Options::default()).await.unwrap();
+    let stage = StageIn::set_in(&cluster, "restored").await;
+    let web = &reader("web");
+    stage.run(&[web]).await;
+    let operator = Operator::start(&cluster, &stage.install);
+    operator.wait_ready(ROLLED).await;
+    let first = stage.trace(web).await;
+    let backup = cluster.back_up().await.unwrap();
+    stage.rotate("two").await;
+    stage.wait_rolled_once(web, &first, "two").await;
+    stage.wait_outcomes("RolloutCompleted", web, 1).await;
+    cluster.restore(&backup).await.unwrap();
+    eventually(ROLLED, || async {
+        let trace = stage.trace(web).await;
+        (trace == first).then_some(()).ok_or("it isn't restored")
+    })
+    .await;
+    operator.wait_ready(ROLLED).await;
+    stage.witness().await;
+    stage.ns.wait_rolled_out_within(ROLLED, web).await;
+    assert_eq!(stage.trace(web).await, first, "nothing changed for it");
+    // The value that stood there before the restore is as new as any.
+    for (turn, value) in [(1, "two"), (2, "three")] {
+        let before = stage.trace(web).await;
+        stage.rotate(value).await;
+        stage.wait_rolled_once(web, &before, value).await;
+        stage.wait_outcomes("RolloutCompleted", web, turn).await;
+    }
+    // And the same process goes on.
+    assert!(operator.exited().is_none());
+}
+
+/// Lets the store grow; up to where.
+async fn write_something(ns: &Namespace<'_>) -> u64 {
+    let secret = ns.set_secret("unrelated", &[("turn", &unique("turn"))]).await;
+    secret.metadata.resource_version.and_then(|version| version.parse().ok()).expect("a version")
+}
+
+/// Case 29, and the restored store has grown beyond all that was seen of it when the operator asks again: no version
+/// tells it. Meanwhile the value came back that it knows from before.
+#[tokio::test]
+async fn a_restored_store_that_outgrew_what_was_seen_is_noticed() {
+    let cluster = Cluster::start(Options::default()).await.unwrap();
+    let mut stage = StageIn::set_in(&cluster, "outgrown").await;
+    let proxy = Proxy::start(&cluster).await;
+    stage.install = stage.install.via(&proxy);
+    let web = &reader("web");
+    stage.run(&[web]).await;
+    let operator = Operator::start(&cluster, &stage.install);
+    operator.wait_ready(ROLLED).await;
+    let first = stage.trace(web).await;
+    let backup = cluster.back_up().await.unwrap();
+    stage.rotate("two").await;
+    stage.wait_rolled_once(web, &first, "two").await;
+    stage.wait_outcomes("RolloutCompleted", web, 1).await;
+
+    let down = proxy.on(|_| true, Fault::Refuse);
+    proxy.cut_open_answers();
+    let seen = write_something(&stage.ns).await;
+    cluster.restore(&backup).await.unwrap();
+    eventually(ROLLED, || async {
+        let trace = stage.trace(web).await;
+        (trace == first).then_some(()).ok_or("it isn't restored")
+    })
+    .await;
+    stage.rotate("two").await;
+    while write_something(&stage.ns).await <= seen {}
+    down.remove();
+    stage.wait_rolled_once(web, &first, "two").await;
+    stage.wait_outcomes("RolloutCompleted", web, 1).await;
+    stage.witness().await;
+    assert!(operator.exited().is_none());
 }
 
 /// How long admission thinks.

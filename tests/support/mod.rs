@@ -43,11 +43,13 @@
 // Each crate that includes this module uses a part of it, and a helper that can't go on fails its test.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+pub mod chart;
 pub mod cluster;
 pub mod http;
 pub mod objects;
 pub mod operator;
 pub mod proxy;
+pub mod rules;
 pub mod wait;
 pub mod webhook;
 pub mod workload;

@@ -4,12 +4,12 @@ use super::cluster::{Cluster, User, free_ports};
 use super::objects::unique;
 use super::proxy::Proxy;
 use super::wait::eventually;
-use super::{Result, http};
+use super::{Result, http, rules};
 use k8s_openapi::api::core::v1 as core;
 use kube::Api;
 use kube::api::PostParams;
 use rustix::process::{Pid, Signal, kill_process};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::PathBuf;
@@ -36,7 +36,7 @@ pub struct Install {
 }
 
 impl Install {
-    /// Watches these namespaces; its own is made here.
+    /// Watches these namespaces; its own is made here. It has the rights of an installation in the whole cluster.
     pub async fn for_namespaces(cluster: &Cluster, namespaces: &[&str]) -> Self {
         let user = cluster.user();
         let own_namespace = unique("uptake-system");
@@ -44,8 +44,7 @@ impl Install {
         let namespace =
             serde_json::from_value(json!({ "metadata": { "name": own_namespace } })).expect("a namespace");
         api.create(&PostParams::default(), &namespace).await.expect("a namespace can be made");
-        cluster.grant(&user, rules()).await;
-        cluster.grant_in(&own_namespace, &user, own_rules()).await;
+        grant(cluster, &user, &own_namespace).await;
         Self {
             program: program(),
             user,
@@ -67,9 +66,21 @@ impl Install {
     /// Another replica of the same installation, with a user of its own: so the audit log tells them apart.
     pub async fn replica(&self, cluster: &Cluster) -> Self {
         let user = cluster.user();
-        cluster.grant(&user, rules()).await;
-        cluster.grant_in(&self.own_namespace, &user, own_rules()).await;
+        grant(cluster, &user, &self.own_namespace).await;
         Self { user, ..self.clone() }
+    }
+
+    /// The same installation with Roles in the watched namespaces and in its own, and no ClusterRole.
+    pub async fn by_roles_only(self, cluster: &Cluster) -> Self {
+        let user = cluster.user();
+        for namespace in &self.namespaces {
+            cluster.grant_in(namespace, &user, rules::watched()).await;
+        }
+        cluster
+            .grant_in(&self.own_namespace, &user, rules::own_without_cluster_role(&self.own_namespace))
+            .await;
+        cluster.audited(&user, &self.own_namespace, "roles");
+        Self { user, ..self }
     }
 
     pub fn arg(mut self, argument: &str) -> Self {
@@ -105,29 +116,11 @@ impl Install {
     }
 }
 
-/// What the operator may do in the whole cluster. The chart says the same; this is here for tests without it.
-pub fn rules() -> Value {
-    json!([
-        { "apiGroups": [""], "resources": ["secrets", "pods", "namespaces", "serviceaccounts"], "verbs": ["get", "list", "watch"] },
-        { "apiGroups": ["apps"], "resources": ["deployments", "statefulsets", "daemonsets"], "verbs": ["get", "list", "watch", "patch"] },
-        { "apiGroups": ["apps"], "resources": ["replicasets", "controllerrevisions"], "verbs": ["get", "list", "watch"] },
-        { "apiGroups": ["batch"], "resources": ["jobs", "cronjobs"], "verbs": ["get", "list", "watch"] },
-        { "apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"] },
-        { "apiGroups": ["apiextensions.k8s.io"], "resources": ["customresourcedefinitions"], "verbs": ["get", "list", "watch"] },
-        {
-            "apiGroups": ["secrets-store.csi.x-k8s.io"],
-            "resources": ["secretproviderclasses", "secretproviderclasspodstatuses"],
-            "verbs": ["get", "list", "watch"]
-        },
-    ])
-}
-
-/// What it may do in its own namespace.
-pub fn own_rules() -> Value {
-    json!([
-        { "apiGroups": [""], "resources": ["secrets"], "verbs": ["create", "update", "patch", "delete"] },
-        { "apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get", "create", "update", "patch"] },
-    ])
+/// What an installation in the whole cluster may do, and no more.
+async fn grant(cluster: &Cluster, user: &User, own_namespace: &str) {
+    cluster.grant(user, rules::cluster_wide()).await;
+    cluster.grant_in(own_namespace, user, rules::own(own_namespace)).await;
+    cluster.audited(user, own_namespace, "cluster");
 }
 
 /// A running operator; killed when dropped.

@@ -8,7 +8,7 @@
 //! assert_eq!(rule.hits(), 1);
 //! ```
 //!
-//! It speaks plain HTTP to the caller and passes the caller's token on. Bodies are streamed as they come.
+//! It speaks plain HTTP to the caller and passes the caller's token on. Answers are streamed as they come.
 
 use super::Result;
 use super::cluster::{Cluster, User};
@@ -38,6 +38,8 @@ pub enum Fault {
     Delay(Duration),
     /// The connection ends before anything is forwarded.
     Refuse,
+    /// It is never forwarded and never answered: the moment before a write, to kill its caller in.
+    Hold,
     /// The server does it; the connection ends before its answer.
     LoseAnswer,
     /// A status without having asked the server: 429, 500, 504.
@@ -61,15 +63,17 @@ pub struct Asked {
     pub method: Method,
     pub path: String,
     pub query: String,
+    pub body: Bytes,
 }
 
 impl Asked {
-    fn of<B>(request: &Request<B>) -> Self {
+    fn of(request: &Request<Full<Bytes>>, body: Bytes) -> Self {
         let uri = request.uri();
         Self {
             method: request.method().clone(),
             path: uri.path().into(),
             query: uri.query().unwrap_or_default().into(),
+            body,
         }
     }
 
@@ -91,6 +95,16 @@ pub fn list_of(resource: &'static str) -> impl Fn(&Asked) -> bool + Clone + Send
 
 pub fn watch_of(resource: &'static str) -> impl Fn(&Asked) -> bool + Clone + Send + Sync + 'static {
     move |asked| asked.is_watch() && asked.names(resource)
+}
+
+/// An Event with that reason is written.
+pub fn event_of(reason: &'static str) -> impl Fn(&Asked) -> bool + Clone + Send + Sync + 'static {
+    let reason = format!("\"reason\":\"{reason}\"");
+    move |asked| {
+        asked.method == Method::POST
+            && asked.names("events")
+            && String::from_utf8_lossy(&asked.body).contains(&reason)
+    }
 }
 
 /// A write to objects of a kind.
@@ -264,10 +278,14 @@ async fn accept(listener: std::net::TcpListener, shared: Arc<Shared>) {
 
 async fn handle(request: Request<Incoming>, shared: Arc<Shared>) -> Result<Response<Body>> {
     shared.requests.fetch_add(1, Ordering::SeqCst);
-    let asked = Asked::of(&request);
+    let (head, body) = request.into_parts();
+    let body = body.collect().await?.to_bytes();
+    let request = Request::from_parts(head, Full::new(body.clone()));
+    let asked = Asked::of(&request, body);
     let fault = shared.take(&asked);
     match &fault {
         Some(Fault::Refuse) => return Err("refused on purpose".into()),
+        Some(Fault::Hold) => std::future::pending().await,
         Some(Fault::Answer { status, retry_after }) => return failure(*status, *retry_after),
         Some(Fault::Delay(time)) => tokio::time::sleep(*time).await,
         _ => {}
@@ -305,7 +323,7 @@ fn failure(code: u16, retry_after: Option<u32>) -> Result<Response<Body>> {
 }
 
 /// A connection a request: slower than need be, but no request suffers for another's fault.
-async fn forward(mut request: Request<Incoming>, shared: &Shared) -> Result<Response<Incoming>> {
+async fn forward(mut request: Request<Full<Bytes>>, shared: &Shared) -> Result<Response<Incoming>> {
     let (port, connector) = &shared.upstream;
     let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, *port)).await?;
     let stream = connector.connect("localhost".try_into()?, stream).await?;

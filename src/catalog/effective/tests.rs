@@ -113,7 +113,9 @@ fn a_class_gives_its_synced_secrets_to_the_containers_that_mount_it() {
         from: Origin::ProviderClass("vault".into()),
         synced: true,
     };
-    assert_eq!((all.count, &*all.kept), (1, &[reference][..]));
+    let mounted =
+        Reference { secret: "secretproviderclass/vault".into(), keys: Keys::All, ..reference.clone() };
+    assert_eq!((all.count, &*all.kept), (2, &[reference, mounted][..]));
 }
 
 #[rstest]
@@ -121,7 +123,7 @@ fn a_class_gives_its_synced_secrets_to_the_containers_that_mount_it() {
 #[case::sub_path(json!({"subPath": "x"}), json!({}), ROLL_VOLUMES, "subPath SecretProviderClass/vault Yes")]
 #[case::reloads(
     json!({"mountPath": "/v"}),
-    json!({"uptake.dev/reloads": "db"}),
+    json!({"uptake.dev/reloads": "db, secretproviderclass/vault"}),
     ROLL_VOLUMES,
     "csi SecretProviderClass/vault Reloads"
 )]
@@ -133,7 +135,7 @@ fn a_class_gives_its_synced_secrets_to_the_containers_that_mount_it() {
 )]
 #[case::ignored(
     json!({"mountPath": "/v"}),
-    json!({"uptake.dev/ignore-secrets": "db"}),
+    json!({"uptake.dev/ignore-secrets": "db,secretproviderclass/vault"}),
     ROLL_VOLUMES,
     "csi SecretProviderClass/vault Ignored"
 )]
@@ -150,7 +152,8 @@ fn who_rereads_a_class_files_is_not_rolled(
     #[case] expected: &str,
 ) {
     let own = declared(mounting(mount, json!({})), annotations, options);
-    assert_eq!(shown(&with_class(&own)), [format!("db {expected} synced")]);
+    let both = ["db", "secretproviderclass/vault"].map(|secret| format!("{secret} {expected} synced"));
+    assert_eq!(shown(&with_class(&own)), both);
 }
 
 fn env(secret: &str, key: &str) -> Value {
@@ -170,13 +173,14 @@ fn the_workloads_own_reference_to_a_synced_secret_comes_with_its_pods(
     let own = declared(mounting(json!({"mountPath": "/v"}), container), json!({}), ROLL_VOLUMES);
     let all = with_class(&own);
     assert!(shown(&all).contains(&expected.to_owned()), "{:?}", shown(&all));
-    assert_eq!(all.count, 2);
+    assert_eq!(all.count, 3);
 }
 
 #[test]
-fn a_class_that_is_not_there_gives_nothing() {
+fn of_a_class_that_is_not_there_only_what_it_mounts_is_followed() {
     let own = declared(folder(), json!({}), ROLL_VOLUMES);
-    assert_eq!(effective(&own, None, |_| None), Effective { kept: [].into(), count: 0 });
+    let expected = ["secretproviderclass/vault csi SecretProviderClass/vault Yes synced"];
+    assert_eq!(shown(&effective(&own, None, |_| None)), expected);
 }
 
 #[test]
@@ -186,5 +190,5 @@ fn too_many_are_counted_and_not_kept() {
         .collect();
     let own = declared(mounting(json!({"mountPath": "/v"}), json!({"env": env})), json!({}), ROLL_VOLUMES);
     let all = with_class(&own);
-    assert_eq!((all.kept.len(), all.count), (MAX_REFERENCES, MAX_REFERENCES + 1));
+    assert_eq!((all.kept.len(), all.count), (MAX_REFERENCES, MAX_REFERENCES + 2));
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::Problem;
-use crate::facts::{Name, is_dns_subdomain, text::shown};
+use crate::facts::{Name, is_source, text::shown};
 
 /// The most names that an annotation may list.
 pub const MAX_NAMES: usize = 64;
@@ -24,7 +24,7 @@ pub(super) fn parse(of: &'static str, text: &str, star: bool) -> Listed {
     for item in text.split(',').map(str::trim).filter(|item| !item.is_empty()) {
         if star && item == "*" {
             listed.all = true;
-        } else if !is_dns_subdomain(item) {
+        } else if !is_source(item) {
             let problem = || Problem::new(of, format!("{} can't be a Secret's name", shown(item)));
             listed.problem.get_or_insert_with(problem);
         } else if listed.names.len() < MAX_NAMES || listed.names.contains(item) {
@@ -92,7 +92,7 @@ mod tests {
         #[test]
         fn no_text_is_too_odd(text in any::<String>(), star: bool) {
             let listed = parse("x", &text, star);
-            prop_assert!(listed.names.iter().all(|name| is_dns_subdomain(name)));
+            prop_assert!(listed.names.iter().all(|name| is_source(name)));
         }
     }
 }

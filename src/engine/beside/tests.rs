@@ -8,6 +8,7 @@ use crate::{
     catalog::{
         ReadOptions,
         beside::{Beside as _, BesideId, ProviderClassFacts, ServiceAccountFacts},
+        mounted::{self, MountFacts},
         policy::Mode,
         read,
         reference::{Origin, Via},
@@ -77,7 +78,16 @@ impl Miniature {
         miniature
     }
 
+    fn mounted(&mut self, pod: &str, object_version: &str) {
+        self.version += 1;
+        let time = (Time(START) + Duration::from_secs(self.second)).to_string();
+        let object = mounted::status(pod, "vault", self.version, &time, &[("db", object_version)]);
+        self.say(Input::Mounts(Watched::Apply(MountFacts::read(&object).unwrap())));
+    }
+
     fn classes(&mut self, classes: &[Value]) {
+        self.say(Input::Mounts(Watched::Relist));
+        self.say(Input::Mounts(Watched::Complete(Version(1))));
         self.say(Input::ProviderClasses(Watched::Relist));
         for class in classes {
             self.class(class);
@@ -215,6 +225,13 @@ fn mounting() -> Value {
     })
 }
 
+/// A pod that mounts the class `vault` and nothing else.
+fn mounting_only() -> Value {
+    let mut pod = mounting();
+    pod["containers"][0]["env"] = json!([]);
+    pod
+}
+
 /// The class `vault`, which syncs these keys of `db`.
 fn vault(keys: &[&str]) -> Value {
     let data: Vec<Value> = keys.iter().map(|key| json!({"objectName": key, "key": key})).collect();
@@ -313,6 +330,48 @@ fn nothing_is_decided_of_who_mounts_classes_before_they_are_known() {
     mini.pass(5);
     assert!(!mini.stamps.is_empty());
     assert_eq!(mini.synced(&Watch::ProviderClasses), Some(true));
+}
+
+#[test]
+fn another_version_of_a_mounted_object_rolls_who_was_born_with_the_one_before() {
+    let mut mini = Miniature::with_classes(&[vault(&[])]);
+    mini.workload(&mounting_only());
+    mini.mounted("web-1", "1");
+    mini.pass(200);
+    assert!(mini.stamps.is_empty(), "the first pod got it: {:?}", mini.stamps);
+    mini.mounted("web-1", "1");
+    mini.pass(200);
+    assert!(mini.stamps.is_empty(), "nothing changed: {:?}", mini.stamps);
+
+    // Another pod of the class, of another workload.
+    mini.mounted("other-1", "2");
+    let version = mini.version;
+    mini.pass(4);
+    assert_eq!(mini.stamps, [format!("secretproviderclass/vault@{version}")]);
+}
+
+#[test]
+fn who_was_born_with_the_newest_version_is_fresh_though_it_brought_it() {
+    let mut mini = Miniature::with_classes(&[vault(&[])]);
+    mini.workload(&mounting_only());
+    mini.mounted("other-1", "1");
+    mini.pass(200);
+    mini.mounted("web-1", "2");
+    mini.pass(200);
+    assert!(mini.stamps.is_empty(), "{:?}", mini.stamps);
+}
+
+#[test]
+fn at_first_sight_no_mounted_version_rolls_anybody() {
+    let mut mini = Miniature::with_classes(&[vault(&[])]);
+    mini.mounted("web-1", "1");
+    mini.pass(100);
+    mini.mounted("other-1", "2");
+    mini.pass(100);
+    mini.workload(&mounting_only());
+    mini.pods[0].born = Time(START);
+    mini.pass(200);
+    assert!(mini.stamps.is_empty(), "{:?}", mini.stamps);
 }
 
 #[test]

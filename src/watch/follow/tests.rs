@@ -37,6 +37,7 @@ fn target() -> Target {
     Target {
         kind: "Secret".to_owned(),
         path: "/api/v1/secrets".to_owned(),
+        watch_path: None,
         fields: Some("type!=x".to_owned()),
         page: 50,
         optional: false,
@@ -80,7 +81,8 @@ async fn said(api: Api, target: Target, count: usize) -> Vec<String> {
     let (to, mut from) = mpsc::channel(100);
     let (_round, rounds) = watch::channel(0);
     let reader = Secrets { key, ignored: vec!["kube-system".into()] };
-    let task = tokio::spawn(follow_with(api, target, reader, Outlet::new(0, rounds, to), quick()));
+    let task =
+        tokio::spawn(follow_with(api, target, reader, Outlet::new(0, rounds, to), quick(), Duration::ZERO));
     let mut words = Vec::new();
     while words.len() < count {
         let next = timeout(Duration::from_secs(20), from.recv()).await;
@@ -206,7 +208,7 @@ async fn what_counts_as_empty_is_said_again_when_a_fresh_list_is_asked_for() {
     let (to, mut from) = mpsc::channel(100);
     let (round, rounds) = watch::channel(0);
     let reader = Secrets { key, ignored: Vec::new() };
-    tokio::spawn(follow_with(api, absentable(), reader, Outlet::new(0, rounds, to), quick()));
+    tokio::spawn(follow_with(api, absentable(), reader, Outlet::new(0, rounds, to), quick(), Duration::ZERO));
     for asked in 0..3 {
         round.send_replace(asked);
         for expected in ["relist", "complete@0"] {
@@ -241,16 +243,31 @@ async fn ignored_namespaces_are_dropped() {
 }
 
 #[tokio::test]
-async fn a_resumption_after_failures_breaks_nothing() {
+async fn a_resumption_at_a_busy_server_breaks_nothing() {
     let replies = vec![
         lines(&[bookmark(9, true)]),
-        status(500, "etcd is busy"),
+        status(429, "later"),
         status(429, "later"),
         open(&[event("ADDED", &secret("a", 10))]),
     ];
     let (words, seen) = follow_secrets(replies, 3).await;
     assert_eq!(words, ["relist", "complete@9", "+a@10"]);
     assert!(seen[3].contains("resourceVersion=9&"), "{seen:?}");
+}
+
+#[tokio::test]
+async fn after_a_server_that_was_down_the_list_is_fresh_for_the_store_may_be_another() {
+    let replies = vec![
+        lines(&[bookmark(9, true)]),
+        status(503, "etcd is being restored"),
+        status(429, "later"),
+        lines(&[event("ADDED", &secret("a", 12))]),
+        lines(&[event("ADDED", &secret("a", 7)), bookmark(12, true)]),
+        open(&[event("ADDED", &secret("b", 13))]),
+    ];
+    let (words, seen) = follow_secrets(replies, 6).await;
+    assert_eq!(words, ["relist", "complete@9", "relist", "+a@7", "complete@12", "+b@13"]);
+    assert!(seen[4].contains("sendInitialEvents=true"), "{seen:?}");
 }
 
 #[tokio::test]
@@ -304,7 +321,8 @@ async fn no_value_of_a_garbled_answer_is_ever_logged() {
     let (to, mut from) = mpsc::channel(100);
     let (_round, rounds) = watch::channel(0);
     let reader = Secrets { key: DigestKey::new([1; KEY_BYTES]), ignored: vec![] };
-    let task = tokio::spawn(follow_with(api, target(), reader, Outlet::new(0, rounds, to), quick()));
+    let task =
+        tokio::spawn(follow_with(api, target(), reader, Outlet::new(0, rounds, to), quick(), Duration::ZERO));
     let mut words = Vec::new();
     while server.count() < 7 {
         tokio::select! {
@@ -352,7 +370,7 @@ async fn a_kind_that_is_not_known_is_waited_for() {
     let (_round, rounds) = watch::channel(0);
     let reader =
         Workloads { kind: Kind::Deployment, ignored: vec![], options: ReadOptions { roll_volumes: true } };
-    tokio::spawn(follow_with(api, target(), reader, Outlet::new(0, rounds, to), quick()));
+    tokio::spawn(follow_with(api, target(), reader, Outlet::new(0, rounds, to), quick(), Duration::ZERO));
     let mut words = Vec::new();
     for _ in 0..3 {
         let Said { words: said, .. } = from.recv().await.unwrap();
@@ -368,7 +386,7 @@ async fn a_new_round_makes_a_fresh_list() {
     let (to, mut from) = mpsc::channel(100);
     let (round, rounds) = watch::channel(0);
     let reader = Secrets { key: DigestKey::new([1; KEY_BYTES]), ignored: vec![] };
-    tokio::spawn(follow_with(api, target(), reader, Outlet::new(0, rounds, to), quick()));
+    tokio::spawn(follow_with(api, target(), reader, Outlet::new(0, rounds, to), quick(), Duration::ZERO));
     for (asked, version) in [(0, 9), (1, 10)] {
         round.send_replace(asked);
         let relist = from.recv().await.unwrap();

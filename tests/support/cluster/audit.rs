@@ -4,10 +4,10 @@ use super::{Cluster, User};
 use crate::support::wait::eventually;
 use jiff::Timestamp;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::cell::RefCell;
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -58,6 +58,18 @@ pub struct Audit {
 }
 
 impl Cluster {
+    /// Notes that a user is an operator with exactly the rights of an installation: `tests/rights` looks at what such
+    /// users did, when all tests are over. `supervise.sh` puts the log beside this note.
+    pub fn audited(&self, user: &User, own_namespace: &str, rights: &str) {
+        let run = self.folder().file_name().and_then(|name| name.to_str()).expect("a run has a folder");
+        let notes = super::binaries::audit_folder(&self.programs);
+        std::fs::create_dir_all(&notes).expect("the folder can be made");
+        let mut file = File::options().create(true).append(true).open(notes.join(format!("{run}.operators")));
+        let line = json!({ "user": user.name, "own_namespace": own_namespace, "rights": rights });
+        let written = file.as_mut().map(|file| file.write_all(format!("{line}\n").as_bytes()));
+        written.expect("the note can be written").expect("the note can be written");
+    }
+
     /// From the cluster's first request on.
     pub fn audit(&self) -> Audit {
         Audit { log: self.folder().join("audit.log"), position: 0 }

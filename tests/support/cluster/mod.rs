@@ -9,6 +9,7 @@ mod rights;
 pub mod storage;
 mod supervisor;
 
+pub use binaries::tool;
 pub use components::{Component, free_ports};
 pub use credentials::User;
 

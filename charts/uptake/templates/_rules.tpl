@@ -1,0 +1,64 @@
+{{/* What Uptake may do. The tests run it under exactly these rules, and show that it uses each. */}}
+
+{{/* Where it watches: in the whole cluster, or in each watched namespace. */}}
+{{- define "uptake.rules.watched" -}}
+- apiGroups: [""]
+  resources: [secrets]
+  verbs: [get, list, watch]
+- apiGroups: [""]
+  resources: [serviceaccounts]
+  verbs: [list, watch]
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [list]
+- apiGroups: [apps]
+  resources: [deployments, statefulsets, daemonsets]
+  verbs: [get, list, watch, patch]
+- apiGroups: [apps]
+  resources: [replicasets]
+  verbs: [list]
+- apiGroups: [secrets-store.csi.x-k8s.io]
+  resources: [secretproviderclasses]
+  verbs: [list, watch]
+- apiGroups: [events.k8s.io]
+  resources: [events]
+  verbs: [create]
+{{- range .Values.workloads }}
+- apiGroups: [{{ .group }}]
+  resources: [{{ .plural }}]
+  verbs: [get, list, watch, patch]
+{{- end }}
+{{- end -}}
+
+{{/* In its own namespace: the ledger and the digest key, its identity, the Lease; and what a ClusterRole would give. */}}
+{{- define "uptake.rules.own" -}}
+{{- if .Values.namespaces -}}
+- apiGroups: [""]
+  resources: [secrets]
+  verbs: [get, list, create, update]
+- apiGroups: [""]
+  resources: [namespaces]
+  resourceNames: [{{ .Release.Namespace }}]
+  verbs: [get, watch]
+- apiGroups: [events.k8s.io]
+  resources: [events]
+  verbs: [create]
+{{- else -}}
+- apiGroups: [""]
+  resources: [secrets]
+  verbs: [create, update, delete]
+- apiGroups: [""]
+  resources: [namespaces]
+  resourceNames: [{{ .Release.Namespace }}]
+  verbs: [get]
+{{- end }}
+{{- if .Values.leaderElection.enabled }}
+- apiGroups: [coordination.k8s.io]
+  resources: [leases]
+  verbs: [create]
+- apiGroups: [coordination.k8s.io]
+  resources: [leases]
+  resourceNames: [uptake]
+  verbs: [get, update]
+{{- end }}
+{{- end -}}

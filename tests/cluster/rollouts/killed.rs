@@ -1,0 +1,186 @@
+//! Killed again and again in the middle of a large rotation.
+
+use super::STUCK;
+use crate::stage::Stage;
+use crate::support::cluster::audit::{Audit, Entry};
+use crate::support::operator::Operator;
+use crate::support::proxy::{Fault, Proxy, Rule, event_of, write_of};
+use crate::support::wait::eventually;
+use crate::support::workload::{Via, Workload};
+use futures::{StreamExt, stream};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Secrets that change in one moment. Of more than 20 consumers of one, only a summary would be told.
+const SECRETS: usize = 3;
+const CONSUMERS_EACH: usize = 20;
+const CONSUMERS: usize = SECRETS * CONSUMERS_EACH;
+
+/// How often it is killed at each moment.
+const KILLS: usize = 5;
+
+/// Few enough that no life of the operator gets far: the rotation must outlast all of its deaths.
+const LIMIT: &str = "--max-concurrent-rollouts=3";
+
+const ALL: Duration = Duration::from_secs(400);
+
+/// Where in a rollout it is killed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Moment {
+    /// The intent is in the ledger, the stamp isn't on the workload.
+    BeforeStamp,
+    /// The stamp is on the workload, and the rollout has no end yet.
+    AfterStamp,
+    /// The outcome is in the ledger, and nobody was told.
+    BeforeEvent,
+}
+
+impl Moment {
+    const ALL: [Self; 3] = [Self::BeforeStamp, Self::AfterStamp, Self::BeforeEvent];
+
+    /// Stops whatever would lead on from here.
+    fn stop(self, proxy: &Proxy) -> Rule {
+        match self {
+            Self::BeforeStamp => proxy.on(write_of("deployments"), Fault::Hold),
+            Self::AfterStamp => proxy.on(write_of("deployments"), Fault::Stall),
+            Self::BeforeEvent => proxy.on(event_of("RolloutCompleted"), Fault::Hold),
+        }
+    }
+
+    /// What the API server did in a life that ended so.
+    fn check(self, life: &[Entry]) {
+        let stamped = names(life, |entry| entry.changed("deployments"));
+        let completed = names(life, |entry| is_event(entry, "RolloutCompleted"));
+        match self {
+            Self::BeforeStamp => {
+                assert!(life.iter().any(|entry| entry.changed("secrets")), "no intent was written");
+                assert_eq!(stamped, [""; 0], "{self:?}");
+            }
+            Self::AfterStamp => {
+                let unfinished = stamped.iter().filter(|name| !completed.contains(name)).count();
+                assert!(unfinished > 0, "{self:?}: {stamped:?} were stamped, {completed:?} were done");
+            }
+            Self::BeforeEvent => assert_eq!(completed, [""; 0], "{self:?}"),
+        }
+    }
+}
+
+/// An accepted Event with that reason.
+fn is_event(entry: &Entry, reason: &str) -> bool {
+    entry.verb == "create" && entry.resource == "events" && entry.code < 300 && reason_of(entry) == reason
+}
+
+fn reason_of(entry: &Entry) -> &str {
+    let reason = entry.request.as_ref().and_then(|event| event["reason"].as_str());
+    reason.unwrap_or_default()
+}
+
+/// The workloads that such requests are about.
+fn names(entries: &[Entry], is_meant: impl Fn(&Entry) -> bool) -> Vec<String> {
+    let about = |entry: &Entry| {
+        match &*entry.resource {
+            "events" => entry.request.as_ref().and_then(|event| event["regarding"]["name"].as_str()),
+            _ => Some(&*entry.name),
+        }
+        .map(ToOwned::to_owned)
+    };
+    entries.iter().filter(|entry| is_meant(entry)).filter_map(about).collect()
+}
+
+/// How often each was named.
+fn counts(names: Vec<String>) -> BTreeMap<String, usize> {
+    names.into_iter().fold(BTreeMap::new(), |mut counts, name| {
+        *counts.entry(name).or_default() += 1;
+        counts
+    })
+}
+
+struct Rotation {
+    stage: Stage,
+    proxy: Proxy,
+    consumers: Vec<Workload>,
+    audit: Audit,
+    /// All that any operator asked for.
+    asked: Vec<Entry>,
+}
+
+impl Rotation {
+    async fn begin() -> Self {
+        let mut stage = Stage::set("killed").await;
+        let proxy = Proxy::start(stage.cluster).await;
+        stage.install = stage.install.via(&proxy).arg(LIMIT);
+        let mut consumers = Vec::new();
+        for number in 0..SECRETS {
+            let secret = format!("db-{number}");
+            stage.ns.set_secret(&secret, &[("password", "one")]).await;
+            consumers.extend((0..CONSUMERS_EACH).map(|consumer| {
+                Workload::deployment(&format!("web-{number}-{consumer}"))
+                    .consumes(Via::env(&secret, "password"))
+            }));
+        }
+        let create = |workload| stage.ns.create_workload(workload);
+        stream::iter(&consumers).map(create).buffer_unordered(8).count().await;
+        for workload in &consumers {
+            stage.ns.wait_rolled_out_within(ALL, workload).await;
+        }
+        // Whoever begins with the ledger knows what was there before the change.
+        let operator = stage.operator().await;
+        stage.witness().await;
+        operator.kill9();
+        let audit = stage.cluster.audit_from_now();
+        for number in 0..SECRETS {
+            stage.ns.set_secret(&format!("db-{number}"), &[("password", "two")]).await;
+        }
+        Self { stage, proxy, consumers, audit, asked: Vec::new() }
+    }
+
+    /// A life of the operator, up to that moment.
+    async fn live_until(&mut self, moment: Moment) {
+        let stop = moment.stop(&self.proxy);
+        let operator = Operator::start(self.stage.cluster, &self.stage.install);
+        eventually(STUCK, || async {
+            (stop.hits() > 0).then_some(()).ok_or_else(|| format!("{moment:?} hasn't come"))
+        })
+        .await;
+        operator.kill9();
+        self.proxy.clear();
+        let life = self.audit.read_of(&self.stage.install.user);
+        moment.check(&life);
+        self.asked.extend(life);
+    }
+
+    async fn finish(&mut self) {
+        let _operator = Operator::start(self.stage.cluster, &self.stage.install);
+        eventually(ALL, || async {
+            let told = self.stage.ns.events_with("RolloutCompleted").await.len();
+            // The first witness, too.
+            (told > CONSUMERS).then_some(()).ok_or_else(|| format!("{told} were told"))
+        })
+        .await;
+        self.stage.witness().await;
+        self.asked.extend(self.audit.read_of(&self.stage.install.user));
+    }
+}
+
+#[tokio::test]
+async fn however_often_it_is_killed_every_workload_rolls_once_and_its_outcome_is_recorded_once() {
+    let mut rotation = Rotation::begin().await;
+    for _ in 0..KILLS {
+        for moment in Moment::ALL {
+            rotation.live_until(moment).await;
+        }
+    }
+    rotation.finish().await;
+
+    let asked = &rotation.asked;
+    let stamped = counts(names(asked, |entry| entry.changed("deployments")));
+    let started = counts(names(asked, |entry| is_event(entry, "RolloutStarted")));
+    let completed = counts(names(asked, |entry| is_event(entry, "RolloutCompleted")));
+    for workload in &rotation.consumers {
+        let name = &workload.name;
+        for (what, counts) in [("stamped", &stamped), ("started", &started), ("completed", &completed)] {
+            assert_eq!(counts.get(name), Some(&1), "{what} {name}");
+        }
+        assert_eq!(rotation.stage.ns.revisions(workload).await, 2, "{name}");
+    }
+}

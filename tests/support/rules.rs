@@ -1,0 +1,44 @@
+//! What the operator may do in tests: exactly what the chart gives it, read from the plain manifests made from it.
+
+use serde_json::Value;
+use std::path::Path;
+
+/// The namespace of the plain manifests.
+const OWN: &str = "uptake-system";
+
+/// In the whole cluster.
+pub fn cluster_wide() -> Value {
+    of("config/overlays/cluster-wide/rbac-cluster.yaml", "ClusterRole")
+}
+
+/// In each watched namespace, where there is no ClusterRole.
+pub fn watched() -> Value {
+    of("config/overlays/namespaced/rbac-namespaces.yaml", "Role")
+}
+
+/// In its own namespace, beside the ClusterRole.
+pub fn own(namespace: &str) -> Value {
+    renamed(of("config/base/rbac-own.yaml", "Role"), namespace)
+}
+
+/// In its own namespace, where there is no ClusterRole.
+pub fn own_without_cluster_role(namespace: &str) -> Value {
+    renamed(of("config/overlays/namespaced/rbac-own.yaml", "Role"), namespace)
+}
+
+fn renamed(mut rules: Value, namespace: &str) -> Value {
+    let names =
+        rules.as_array_mut().into_iter().flatten().filter_map(|rule| rule["resourceNames"].as_array_mut());
+    for name in names.flatten().filter(|name| **name == OWN) {
+        *name = namespace.into();
+    }
+    rules
+}
+
+fn of(file: &str, kind: &str) -> Value {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{file}: {error}"));
+    let documents: Vec<Value> = serde_saphyr::from_multiple(&text).expect("it is YAML");
+    let role = documents.into_iter().find(|document| document["kind"] == kind);
+    role.unwrap_or_else(|| panic!("{file} has no {kind}"))["rules"].take()
+}
