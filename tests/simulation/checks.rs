@@ -40,11 +40,15 @@ pub struct Checks {
     pub ledger_was_deleted: bool,
     /// Stamps that somebody forged, by workload.
     pub forged: BTreeSet<(usize, String)>,
+    /// To which version the store was set back last.
+    pub restored: Option<u64>,
     /// Versions that somebody released.
     pub released: BTreeSet<(store::SecretKey, u64)>,
     /// Workloads whose stamp something takes away.
     pub reverted: BTreeSet<Uid>,
     pub attempts: BTreeMap<Uid, Attempt>,
+    /// Every intent that was ever in the ledger: a stamp may arrive when its process is long dead.
+    intended: BTreeSet<(Uid, Versions)>,
     pub clean: BTreeMap<Uid, Versions>,
     /// How often each workload was stamped since all is quiet.
     stamps: BTreeMap<Uid, u32>,
@@ -75,6 +79,18 @@ impl Checks {
     /// The ledger was taken away: what it told is nobody's to know.
     pub fn forget_attempts(&mut self) {
         self.attempts.clear();
+    }
+
+    /// The store is another: what its ledger told is what it told then.
+    pub fn store_was_restored(&mut self, version: u64) {
+        self.forget_attempts();
+        self.clean.clear();
+        self.ledger_was_deleted = true;
+        self.restored = Some(version);
+        self.blind.retain(|blind| blind.by <= version);
+        for (_, made) in self.made.iter_mut().flatten() {
+            *made = version.min(*made);
+        }
     }
 
     pub fn made(&self, namespace: u8) -> Option<u64> {
@@ -184,7 +200,9 @@ impl World {
     }
 
     fn join_blind(&mut self) {
-        let (Some(loaded), Some((by, by_at))) = (&self.checks.life.loaded, self.checks.life.complete) else { return };
+        let (Some(loaded), Some((by, by_at))) = (&self.checks.life.loaded, self.checks.life.complete) else {
+            return;
+        };
         let by = by.max(self.streams[0].delivered);
         let by_at = by_at.max(self.now);
         let found = loaded.clone().into_iter().zip(0_u8..).map(|(loaded, namespace)| Blind {
@@ -218,6 +236,7 @@ impl World {
         for (uid, marks) in &page.workloads {
             self.checks.clean.insert(*uid, marks.clean.clone());
             let Some(attempt) = &marks.attempt else { continue };
+            self.checks.intended.insert((*uid, attempt.versions.clone()));
             let before = self.checks.attempts.insert(*uid, attempt.clone());
             if let Some(before) = &before
                 && !self.checks.ledger_was_deleted
@@ -283,12 +302,13 @@ impl World {
         let versions: Versions = Stamp::parse(stamp)
             .map(|stamp| stamp.iter().map(|(name, version)| (name.clone(), version)).collect())
             .unwrap_or_default();
-        let intended = self.checks.attempts.get(&uid).is_some_and(|attempt| attempt.versions == versions);
+        let intended = self.checks.intended.contains(&(uid, versions));
         if !intended && !self.checks.ledger_was_deleted {
             self.violated(format!("{id} is stamped {stamp} and the ledger has no such intent"));
         }
         let facts = it.facts().rollout;
-        let moves = self.now - it.moved < 50_000;
+        // What it did while nobody could watch isn't known.
+        let moves = self.now - it.moved < 50_000 && it.moved > self.streams[it.sort.stream()].whole_since;
         if moves
             && facts.observed_generation >= facts.generation
             && matches!(state(&facts), State::Running(_))
@@ -390,6 +410,11 @@ impl World {
             })
             .collect();
         if stale.is_empty() {
+            return;
+        }
+        if self.knobs.replicas > 1 && !self.knobs.elects {
+            // Neither knows what the other one saw: such a pair doesn't fight, and that is all it promises.
+            self.tally.stale_reason("without_leader");
             return;
         }
         let reason = self.reason(owner, &it, decision.as_ref(), attempt.as_ref());

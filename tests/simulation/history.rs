@@ -199,6 +199,10 @@ pub enum Action {
     LedgerDeleted {
         draw: u64,
     },
+    /// etcd is restored from a backup.
+    Restore {
+        draw: u64,
+    },
     Compact,
 }
 
@@ -318,6 +322,7 @@ fn action(rng: &mut Rng) -> Action {
         964..=975 => Action::LedgerOutage { pause: rng.between(500, 60_000) },
         976..=982 => Action::LedgerOverwritten,
         983..=987 => Action::LedgerDeleted { draw },
+        988..=991 => Action::Restore { draw },
         _ => Action::Compact,
     }
 }

@@ -196,6 +196,7 @@ impl World {
                     self.bump();
                 }
             }
+            Action::Restore { draw } => self.restore(draw),
             Action::Compact => {
                 if self.knobs.compacts {
                     self.compacted = self.version;

@@ -23,6 +23,7 @@ mod operator;
 mod planted;
 mod replicas;
 mod report;
+mod restore;
 mod rng;
 mod shrink;
 mod store;
@@ -148,6 +149,7 @@ fn happen(world: &mut World, event: Event) {
     let Some(event) = world.turn_to_replica_of(event) else { return };
     match event {
         Event::Line(number) => {
+            world.back_up();
             let action = world.script.lines[number].action;
             world.act(action);
         }

@@ -53,9 +53,10 @@ impl Operator {
         self.engine.is_some()
     }
 
-    /// The calls that the API server hasn't done yet.
+    /// Its calls that the API server hasn't done yet; what timed out isn't waited for.
     pub fn calls(&self) -> impl Iterator<Item = &Call> {
-        self.calls.values()
+        let mine = self.calls.iter().filter(|((life, _), _)| *life == self.life);
+        mine.map(|(_, call)| call)
     }
 
     pub fn engine(&self) -> Option<&Engine> {
@@ -354,10 +355,7 @@ impl World {
 }
 
 pub fn is_write(call: &Call) -> bool {
-    matches!(
-        call,
-        Call::WriteLedger { .. } | Call::Stamp { .. } | Call::Note(_) | Call::DeleteLedger { .. }
-    )
+    matches!(call, Call::WriteLedger { .. } | Call::Stamp { .. } | Call::Note(_) | Call::DeleteLedger { .. })
 }
 
 /// The answer to a call that failed.

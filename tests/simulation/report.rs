@@ -13,7 +13,7 @@ pub struct Tally {
 }
 
 /// What every long run must reach, each often enough.
-const REQUIRED: [&str; 50] = [
+const REQUIRED: [&str; 51] = [
     "decision up_to_date nothing_changed",
     "decision nothing_to_do no_pods",
     "decision nothing_to_do no_stale_pod",
@@ -59,6 +59,7 @@ const REQUIRED: [&str; 50] = [
     "fault handover",
     "fault leadership_lost",
     "fault frozen",
+    "fault restored",
     "excuse blind_birth",
     "excuse clock_tie",
     "excuse first_sight",

@@ -214,8 +214,12 @@ impl World {
         let in_or_like = |blind: &&Blind| last <= blind.by || self.value_at(place, blind.by) == current;
         let blind = self.checks.blind.iter().filter(|blind| blind.namespace == place.0).collect::<Vec<_>>();
         for blind in blind {
-            let changed =
-                stood.iter().rev().map(|stood| stood.version).find(|version| *version <= blind.by).unwrap_or(0);
+            let changed = stood
+                .iter()
+                .rev()
+                .map(|stood| stood.version)
+                .find(|version| *version <= blind.by)
+                .unwrap_or(0);
             if pod.born >= changed {
                 continue;
             }

@@ -31,9 +31,9 @@ impl World {
             let Some(number) = (0..3).find(|number| store::secret_name(*number) == name) else { continue };
             let place = (self.owners[owner].namespace, number);
             let others = self.tried(owner, place, version);
-            let broke = others.iter().any(|(_, attempt)| {
-                attempt.ended.as_ref().is_some_and(|ended| ended.broke.contains(&name))
-            });
+            let broke = others
+                .iter()
+                .any(|(_, attempt)| attempt.ended.as_ref().is_some_and(|ended| ended.broke.contains(&name)));
             if broke && !self.checks.released.contains(&(place, version.0)) {
                 self.violated(format!("{id} is stamped for {name}@{version}, which broke another consumer"));
                 return;
@@ -68,8 +68,15 @@ impl World {
         place: SecretKey,
         version: Version,
     ) -> bool {
-        let completed =
-            |attempt: &Attempt| attempt.ended.as_ref().is_some_and(|it| it.outcome == Outcome::Completed);
+        // Whoever was proven, whether or not the operator heard the last of him.
+        let name = store::secret_name(place.1);
+        let completed = self.owners.iter().any(|its| {
+            its.namespace == place.0
+                && self.checks.attempts.get(&its.uid).is_some_and(|attempt| {
+                    attempt.versions.get(&name) == Some(&version)
+                        && attempt.ended.as_ref().is_some_and(|it| it.outcome == Outcome::Completed)
+                })
+        });
         let names = |stamp: &str| {
             Stamp::parse(stamp).and_then(|stamp| stamp.get(&store::secret_name(place.1))) == Some(version)
         };
@@ -80,7 +87,7 @@ impl World {
             _ => None,
         });
         let is_tried = running.next().is_some() || under_way.any(|other| other != owner);
-        is_tried && !others.iter().any(|(_, attempt)| completed(attempt))
+        is_tried && !completed
     }
 
     /// A version broke a consumer: somebody may do something about it.

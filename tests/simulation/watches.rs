@@ -43,8 +43,18 @@ pub struct Stream {
     list_version: u64,
     /// The version up to which it delivered.
     pub delivered: u64,
+    /// Since when it is complete and unbroken.
+    pub whole_since: i64,
     /// A relist is under way, from this version on nothing is delivered.
     pub gap_from: u64,
+}
+
+impl Stream {
+    /// The store was set back to this version.
+    pub fn forget_above(&mut self, version: u64) {
+        self.delivered = self.delivered.min(version);
+        self.gap_from = self.gap_from.min(version);
+    }
 }
 
 impl World {
@@ -99,6 +109,17 @@ impl World {
             self.after(again, Event::List { stream, turn });
         } else {
             self.after(pause, Event::Resume { stream, turn });
+        }
+    }
+
+    /// A watch is ahead of the store, and hears nothing until it is begun anew.
+    pub fn deafen(&mut self, stream: usize) {
+        let it = &mut self.streams[stream];
+        if it.live {
+            it.live = false;
+            it.turn += 2;
+            it.gap_from = it.delivered;
+            self.list_later(stream, 300_000, 600_000);
         }
     }
 
@@ -197,6 +218,7 @@ impl World {
             self.watch_complete(version);
         }
         self.streams[stream].delivered = version;
+        self.streams[stream].whole_since = self.now;
         let complete = Version(version);
         self.give(match stream {
             SECRETS => Input::Secrets(Watched::Complete(complete)),

@@ -16,15 +16,18 @@ use uptake::{
 
 use crate::{
     checks::Checks,
-    history::{Knobs, Ms, Script},
+    history::{Knobs, Script},
     operator::Operator,
     planted::Bug,
     replicas::{Asked, Replica},
     report::Tally,
+    restore::Backup,
     rng::{Rng, mix},
     store::{self, Owner, Place, Pod, ReplicaSet, Secret, SecretKey},
     watches::{Change, Logged, Stream},
 };
+
+pub use crate::history::Ms;
 
 /// When every history begins, by the true clock.
 pub const EPOCH: Ms = 1_790_000_000_000;
@@ -113,6 +116,8 @@ pub struct World {
     pub lease: Option<(u64, Observed)>,
     pub checks: Checks,
     pub tally: Tally,
+    /// What a later restore may go back to.
+    pub backups: Vec<Backup>,
     pub bug: Option<Bug>,
     /// What happened, in words, if somebody wants to read it.
     pub story: Option<Vec<String>>,
@@ -163,6 +168,7 @@ impl World {
             lease: None,
             checks: Checks::default(),
             tally: Tally::default(),
+            backups: Vec::new(),
             bug,
             story: tell.then(Vec::new),
             script,
