@@ -5,7 +5,10 @@ use std::{net::SocketAddr, path::PathBuf, str::FromStr, time::Duration};
 use clap::{ArgAction, Parser, Subcommand, ValueEnum};
 use tracing::Level;
 
-use crate::record::LogFormat;
+use crate::{
+    facts::{KNOWN_KINDS, KnownKind},
+    record::LogFormat,
+};
 
 /// Makes a Kubernetes Secret change reach the running pod, and proves that it did.
 #[derive(Debug, Parser)]
@@ -21,6 +24,20 @@ pub struct Args {
 pub enum Command {
     /// Runs the operator: watches Secrets and rolls the workloads whose pods hold an old value
     Controller(Box<ControllerArgs>),
+    /// Asks a page of a running operator until it answers with success
+    Probe(ProbeArgs),
+}
+
+/// `uptake probe`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct ProbeArgs {
+    /// The page, for example <http://uptake.uptake-system:8080/readyz>
+    #[arg(value_name = "URL")]
+    pub url: http::Uri,
+
+    /// Ask for no longer than that
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration)]
+    pub timeout: Duration,
 }
 
 /// The flags of `uptake controller`. Each can be given as an environment variable instead.
@@ -73,7 +90,8 @@ pub struct ControllerArgs {
     /// Roll this custom kind too; may be repeated
     ///
     /// For example argoproj.io/v1alpha1/Rollout, or with the place of its pod template:
-    /// example.org/v1/App=spec.workload.template. A kind that the cluster doesn't know yet is waited for.
+    /// example.org/v1/App=spec.workload.template. Some are known by name: Rollout, CloneSet, AdvancedStatefulSet,
+    /// DeploymentConfig, KnativeService. A kind that the cluster doesn't know yet is waited for.
     #[arg(long = "workload", env = "UPTAKE_WORKLOAD", value_name = "GROUP/VERSION/KIND[=PATH]", value_delimiter = ',', help_heading = WATCHING)]
     pub workloads: Vec<WorkloadArg>,
 
@@ -172,10 +190,20 @@ impl FromStr for WorkloadArg {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let (gvk, path) = text.split_once('=').unwrap_or((text, "spec.template"));
-        let &[group, version, kind] = gvk.split('/').collect::<Vec<_>>().as_slice() else {
-            return Err("write GROUP/VERSION/KIND, for example argoproj.io/v1alpha1/Rollout".to_owned());
+        let (gvk, path) = text.split_once('=').map_or((text, None), |(gvk, path)| (gvk, Some(path)));
+        let named = KNOWN_KINDS.iter().find(|known| known.name == gvk);
+        let parts = match named {
+            Some(KnownKind { group, version, kind, .. }) => vec![*group, *version, *kind],
+            None => gvk.split('/').collect(),
         };
+        let &[group, version, kind] = parts.as_slice() else {
+            let known = KNOWN_KINDS.map(|known| known.name).join(", ");
+            return Err(format!(
+                "write GROUP/VERSION/KIND, for example argoproj.io/v1alpha1/Rollout, or one of {known}"
+            ));
+        };
+        let known = KNOWN_KINDS.iter().find(|known| known.group == group && known.kind == kind);
+        let path = path.unwrap_or_else(|| known.map_or("spec.template", |known| known.template));
         let plain = |part: &str| {
             !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-'))
         };
@@ -229,7 +257,9 @@ mod tests {
     fn a_bool_can_be_said_in_all_usual_ways() {
         let canary = |flag: &[&str]| {
             let args = ["uptake", "controller"].iter().chain(flag);
-            let Command::Controller(args) = Args::try_parse_from(args).unwrap().command;
+            let Command::Controller(args) = Args::try_parse_from(args).unwrap().command else {
+                unreachable!()
+            };
             args.canary
         };
         assert!(canary(&["--canary"]) && canary(&["--canary=true"]));
@@ -239,6 +269,9 @@ mod tests {
     #[rstest]
     #[case("argoproj.io/v1alpha1/Rollout", Some(vec!["spec", "template"]))]
     #[case("example.org/v1/App=spec.workload.template", Some(vec!["spec", "workload", "template"]))]
+    #[case("CloneSet", Some(vec!["spec", "template"]))]
+    #[case("KnativeService=spec.x", Some(vec!["spec", "x"]))]
+    #[case("Deployment", None)]
     #[case("apps/Deployment", None)]
     #[case("a/v1/../x", None)]
     #[case("a/v1/K=spec..template", None)]

@@ -8,9 +8,9 @@ use crate::{
     args::{ControllerArgs, DefaultRollout, FirstSightArg, TriggerArg, WorkloadArg},
     catalog::ReadOptions,
     catalog::policy::Mode,
-    cluster::{Connection, PerformerConfig},
+    cluster::{Connection, PerformerConfig, path},
     engine::{EngineConfig, FirstSight, Trigger},
-    facts::{CustomKind, Kind, Namespace, Uid},
+    facts::{CustomKind, KNATIVE, Kind, Namespace, Uid},
     ledger::DigestKey,
     record::LogFormat,
     watch::WatchConfig,
@@ -93,8 +93,6 @@ pub struct Found {
     pub own_namespace_uid: Uid,
     /// The digest key.
     pub digest_key: DigestKey,
-    /// The plurals of the custom kinds, in their order.
-    pub plurals: Vec<String>,
     /// The pod's name.
     pub instance: String,
     /// A random number.
@@ -167,13 +165,12 @@ impl TryFrom<ControllerArgs> for Config {
 impl Config {
     /// All watched kinds.
     #[must_use]
-    pub fn kinds(&self, plurals: &[String]) -> Vec<Kind> {
-        let custom = self.workloads.iter().zip(plurals).map(|(workload, plural)| {
+    pub fn kinds(&self) -> Vec<Kind> {
+        let custom = self.workloads.iter().map(|workload| {
             Kind::Custom(Arc::new(CustomKind {
                 group: workload.group.clone(),
                 version: workload.version.clone(),
                 kind: workload.kind.clone(),
-                plural: plural.clone(),
                 template: workload.template.clone(),
             }))
         });
@@ -202,7 +199,7 @@ impl Config {
             first_sight,
             trigger,
             rollout_timeout,
-            kinds: self.kinds(&found.plurals),
+            kinds: self.kinds(),
             namespaces: self.namespaces.clone(),
             ignore_namespaces: self.ignore_namespaces.clone(),
             own_namespace: found.own_namespace.clone(),
@@ -218,7 +215,7 @@ impl Config {
             namespaces: self.namespaces.clone(),
             ignore_namespaces: self.ignore_namespaces.clone(),
             own_namespace: found.own_namespace.clone(),
-            kinds: self.kinds(&found.plurals),
+            kinds: self.kinds(),
             digest_key: found.digest_key.clone(),
             read: self.read(),
             seed: found.seed,
@@ -234,7 +231,24 @@ impl Config {
             instance: found.instance.clone(),
             digest_key: found.digest_key.clone(),
             read: self.read(),
+            between: self.between(),
         }
+    }
+
+    /// ReplicaSets; an OpenShift DeploymentConfig has ReplicationControllers, and between a Knative Service and its
+    /// ReplicaSets stand three objects more.
+    fn between(&self) -> Vec<(String, &'static str)> {
+        let of = |group: &str| self.workloads.iter().any(|workload| workload.group == group);
+        let knative = || path::group(KNATIVE, "v1");
+        let mut between = vec![(path::group("apps", "v1"), "replicasets")];
+        if of("apps.openshift.io") {
+            between.push(("/api/v1".to_owned(), "replicationcontrollers"));
+        }
+        if of(KNATIVE) {
+            between.push((path::group("apps", "v1"), "deployments"));
+            between.extend(["revisions", "configurations"].map(|plural| (knative(), plural)));
+        }
+        between
     }
 
     const fn read(&self) -> ReadOptions {
@@ -302,8 +316,8 @@ mod tests {
     use crate::args::{Args, Command};
 
     fn config(flags: &[&str]) -> Result<Config, ConfigError> {
-        let Command::Controller(args) =
-            Args::try_parse_from(["uptake", "controller"].iter().chain(flags)).unwrap().command;
+        let args = Args::try_parse_from(["uptake", "controller"].iter().chain(flags)).unwrap();
+        let Command::Controller(args) = args.command else { unreachable!() };
         Config::try_from(*args)
     }
 

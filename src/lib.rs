@@ -24,7 +24,7 @@
 //! | [`record`] | Events, metrics, logs | yes |
 //!
 //! Around the rooms: [`args`] is what the user typed, [`config`] what it means, [`operator`] starts and joins everything,
-//! [`server`] shows metrics and probes.
+//! [`server`] shows metrics and probes, [`probe`] asks for them.
 //!
 //! The engine has no client, no clock and no randomness: the operator and the simulation drive the same code.
 
@@ -39,6 +39,7 @@ pub mod facts;
 pub mod leader;
 pub mod ledger;
 pub mod operator;
+pub mod probe;
 pub mod record;
 pub mod rollout;
 pub mod server;

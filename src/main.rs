@@ -6,7 +6,7 @@ use clap::Parser as _;
 use uptake::{
     args::{Args, Command},
     config::Config,
-    operator, record,
+    operator, probe, record,
 };
 
 /// A wrong flag. clap exits with it by itself.
@@ -14,10 +14,15 @@ const USAGE: u8 = 2;
 const FAILED: u8 = 1;
 
 fn main() -> ExitCode {
-    let Command::Controller(args) = Args::parse().command;
-    match Config::try_from(*args) {
-        Ok(config) => controller(config),
-        Err(error) => fail(USAGE, &error),
+    match Args::parse().command {
+        Command::Controller(args) => match Config::try_from(*args) {
+            Ok(config) => controller(config),
+            Err(error) => fail(USAGE, &error),
+        },
+        Command::Probe(args) => match probe::run(&args) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => fail(FAILED, &error),
+        },
     }
 }
 

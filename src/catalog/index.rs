@@ -107,10 +107,13 @@ impl Catalog {
         &self.inventories
     }
 
-    /// Whether every kind is known.
+    /// Whether every kind is known, be it that the API server doesn't serve it.
     #[must_use]
     pub fn is_complete(&self) -> bool {
-        self.inventories.values().all(|inventory| *inventory == Inventory::Complete)
+        let is_known = |inventory: &Inventory| {
+            matches!(inventory, Inventory::Complete | Inventory::Unknown(InventoryFault::UnknownKind))
+        };
+        self.inventories.values().all(is_known)
     }
 
     /// A kind can't be listed.

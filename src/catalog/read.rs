@@ -13,12 +13,19 @@ use super::{
     template,
 };
 use crate::{
-    facts::{Kind, Name, Raw, Time, Unreadable, WorkloadId, raw::text},
+    facts::{
+        Kind, Name, Raw, Time, Unreadable, WorkloadId,
+        raw::{elements, text},
+        text::printable,
+    },
     rollout::{read, stamp},
 };
 
 /// The field manager of Uptake's own writes.
 pub const MANAGER: &str = "uptake";
+
+/// As long as a name can be.
+const MAX_NAME: usize = 253;
 
 /// How workloads are read in this cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,12 +51,14 @@ pub struct Consumption {
 /// It lacks something that every workload has.
 pub fn workload(kind: &Kind, object: &Value, options: &ReadOptions) -> Result<Workload, Unreadable> {
     let raw = Raw(object);
+    let (id, uid, version) =
+        (WorkloadId::new(kind.clone(), raw.namespace()?, raw.name()?), raw.uid()?, raw.version()?);
     let template = template_of(kind, object)?;
     let Consumption { declared, policy, service_account } = consumption(object, template, options);
     Ok(Workload {
-        id: WorkloadId::new(kind.clone(), raw.namespace()?, raw.name()?),
-        uid: raw.uid()?,
-        version: raw.version()?,
+        id,
+        uid,
+        version,
         deleting: raw.deleting(),
         references: Arc::clone(&declared.references),
         reference_count: declared.count,
@@ -85,15 +94,30 @@ pub fn consumption(object: &Value, template: &Value, options: &ReadOptions) -> C
 /// The pod template of a workload.
 ///
 /// # Errors
-/// There is none where the kind says it lies, or it isn't an object.
+/// There is none where the kind says it lies, or it isn't one.
 pub fn template_of<'a>(kind: &Kind, object: &'a Value) -> Result<&'a Value, Unreadable> {
     let path = kind.template_path();
-    let found = path.iter().try_fold(object, |at, field| at.get(field));
-    match found {
-        None | Some(Value::Null) => Err(Unreadable::NoTemplate(path.join("."))),
-        Some(template) if template.is_object() => Ok(template),
-        Some(_) => Err(Unreadable::TemplateNotAnObject(path.join("."))),
+    let found = path.iter().try_fold(object, |at, field| at.get(field)).filter(|found| !found.is_null());
+    let Some(template) = found else {
+        return Err(elsewhere(object).unwrap_or_else(|| Unreadable::NoTemplate(path.join("."))));
+    };
+    if !template.is_object() {
+        return Err(Unreadable::TemplateNotAnObject(path.join(".")));
     }
+    // The API server sees to it of its own kinds; a custom kind's schema may allow anything.
+    let empty = || template.get("spec").is_none_or(|spec| elements(spec, "containers").next().is_none());
+    if matches!(kind, Kind::Custom(_)) && empty() {
+        let nowhere = || Unreadable::TemplateWithoutContainers(path.join("."));
+        return Err(elsewhere(object).unwrap_or_else(nowhere));
+    }
+    Ok(template)
+}
+
+/// An Argo Rollout may have the template of a Deployment that it refers to.
+fn elsewhere(object: &Value) -> Option<Unreadable> {
+    let to = object.get("spec")?.get("workloadRef").filter(|to| to.is_object())?;
+    let part = |field| printable(text(to, field).unwrap_or_default(), MAX_NAME);
+    Some(Unreadable::TemplateElsewhere(format!("{} \"{}\"", part("kind"), part("name"))))
 }
 
 /// The manager that last wrote the template, other than Uptake: of the `managedFields` entries that own any of it

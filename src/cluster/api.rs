@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use super::{
     body::{self, Wiped},
     fault,
+    plurals::Plurals,
 };
 use crate::engine::Fault;
 
@@ -33,13 +34,20 @@ const STATUS_LIMIT: usize = 64 << 10;
 #[derive(Clone)]
 pub struct Api {
     client: Client,
+    plurals: Plurals,
 }
 
 impl Api {
     /// Over that client. It must not retry by itself: a retried write would be hidden from the engine.
     #[must_use]
     pub fn new(client: Client) -> Self {
-        Self { client }
+        Self { client, plurals: Plurals::default() }
+    }
+
+    /// What custom kinds are called in URLs.
+    #[must_use]
+    pub fn plurals(&self) -> &Plurals {
+        &self.plurals
     }
 
     /// Opens an answer: its body when its head says success.

@@ -1,13 +1,13 @@
-//! The resource name of a kind.
+//! The resource names of kinds.
 
-use kube::core::{ApiResource, GroupVersionKind};
 use serde::Deserialize;
 
 use super::{
     Api,
     api::{self, READ_LIMIT},
+    path,
 };
-use crate::engine::Fault;
+use crate::{engine::Fault, facts::Kind};
 
 #[derive(Deserialize)]
 struct Resources {
@@ -37,17 +37,35 @@ async fn resources(api: &Api, group_version: &str) -> Result<Vec<Resource>, Faul
     }
 }
 
-/// The plural by which URLs name the kind. If the API server doesn't know the kind yet (its CRD comes later) the plural
-/// that such CRDs have by convention.
+/// The path of a namespace's workloads of a kind, or of those of all namespaces. A custom kind's plural is asked for,
+/// and remembered until it is [`look_up`] anew.
 ///
 /// # Errors
-/// The API server can't be asked.
-pub async fn plural(api: &Api, group: &str, version: &str, kind: &str) -> Result<String, Fault> {
-    let known = resources(api, &format!("/apis/{group}/{version}")).await?;
+/// `NotFound` if the API server doesn't serve the kind; or it can't be asked.
+pub async fn collection(api: &Api, kind: &Kind, namespace: Option<&str>) -> Result<String, Fault> {
+    let plural = match kind.plural() {
+        Some(plural) => plural.to_owned(),
+        None => match api.plurals().get(kind) {
+            Some(plural) => plural,
+            None => look_up(api, kind).await?,
+        },
+    };
+    Ok(path::workloads(kind, &plural, namespace))
+}
+
+/// Asks the API server for a kind's plural: its CRD may have come, gone or been replaced.
+///
+/// # Errors
+/// `NotFound` if the API server doesn't serve the kind; or it can't be asked.
+pub async fn look_up(api: &Api, kind: &Kind) -> Result<String, Fault> {
+    if let Some(plural) = kind.plural() {
+        return Ok(plural.to_owned());
+    }
+    let known = resources(api, &path::version_of(kind)).await?;
     // Subresources carry their parent's kind and a slash in the name.
-    let found = known.into_iter().find(|resource| resource.kind == kind && !resource.name.contains('/'));
-    Ok(found.map_or_else(
-        || ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind)).plural,
-        |resource| resource.name,
-    ))
+    let found =
+        known.into_iter().find(|resource| resource.kind == kind.as_str() && !resource.name.contains('/'));
+    let plural = found.map(|resource| resource.name);
+    api.plurals().set(kind, plural.clone());
+    plural.ok_or(Fault::NotFound)
 }

@@ -23,6 +23,7 @@ mod meter;
 pub mod own_namespace;
 pub mod path;
 mod perform;
+mod plurals;
 mod stamp;
 
 pub use api::Api;
@@ -31,7 +32,7 @@ pub use body::Wiped;
 pub(crate) use body::next_chunk;
 pub use client::{ConnectError, Connection, connect};
 pub use clock::ServerClock;
-pub use discover::{plural, serves};
+pub use discover::{collection, look_up, serves};
 pub(crate) use fault::{Status, words};
 pub(crate) use list::{List, Page};
 pub use meter::Meter;

@@ -1,6 +1,6 @@
 //! Where things lie on the API server.
 
-use crate::facts::{Kind, WorkloadId};
+use crate::facts::Kind;
 
 /// A namespace's objects of a resource of the core group, or those of all namespaces.
 #[must_use]
@@ -33,29 +33,19 @@ pub fn custom(group_version: &str, namespace: Option<&str>, plural: &str) -> Str
     }
 }
 
-/// A namespace's workloads of a kind, or those of all namespaces.
+/// The root of a kind's group and version.
 #[must_use]
-pub fn workloads(kind: &Kind, namespace: Option<&str>) -> String {
-    let root = match kind.group() {
+pub fn version_of(kind: &Kind) -> String {
+    match kind.group() {
         "" => format!("/api/{}", kind.version()),
-        group => format!("/apis/{group}/{}", kind.version()),
-    };
-    match namespace {
-        Some(namespace) => format!("{root}/namespaces/{namespace}/{}", kind.plural()),
-        None => format!("{root}/{}", kind.plural()),
+        name => group(name, kind.version()),
     }
 }
 
-/// A workload.
+/// A namespace's workloads of a kind with that plural, or those of all namespaces.
 #[must_use]
-pub fn workload(id: &WorkloadId) -> String {
-    format!("{}/{}", workloads(&id.kind, Some(&id.namespace)), id.name)
-}
-
-/// A namespace's ReplicaSets.
-#[must_use]
-pub fn replica_sets(namespace: &str) -> String {
-    format!("/apis/apps/v1/namespaces/{namespace}/replicasets")
+pub fn workloads(kind: &Kind, plural: &str, namespace: Option<&str>) -> String {
+    custom(&version_of(kind), namespace, plural)
 }
 
 /// A namespace's Events.
@@ -85,16 +75,15 @@ mod tests {
         assert_eq!(custom(&store, None, "x"), "/apis/secrets-store.csi.x-k8s.io/v1/x");
         assert_eq!(custom(&store, Some("a"), "x"), "/apis/secrets-store.csi.x-k8s.io/v1/namespaces/a/x");
         assert_eq!(core(Some("a"), "pods"), "/api/v1/namespaces/a/pods");
-        let deployment = WorkloadId::new(Kind::Deployment, "a", "d");
-        assert_eq!(workload(&deployment), "/apis/apps/v1/namespaces/a/deployments/d");
+        let deployments = workloads(&Kind::Deployment, "deployments", Some("a"));
+        assert_eq!(deployments, "/apis/apps/v1/namespaces/a/deployments");
         let custom = Kind::Custom(Arc::new(CustomKind {
             group: "argoproj.io".into(),
             version: "v1alpha1".into(),
             kind: "Rollout".into(),
-            plural: "rollouts".into(),
             template: vec!["spec".into(), "template".into()],
         }));
-        assert_eq!(workloads(&custom, None), "/apis/argoproj.io/v1alpha1/rollouts");
+        assert_eq!(workloads(&custom, "rollouts", None), "/apis/argoproj.io/v1alpha1/rollouts");
     }
 
     #[test]

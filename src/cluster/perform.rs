@@ -10,7 +10,7 @@ use tokio::sync::Semaphore;
 use super::{
     Api,
     api::{self, READ_LIMIT, WRITE_LIMIT},
-    event, ledger_object,
+    discover, event, ledger_object,
     list::List,
     path, stamp,
 };
@@ -49,6 +49,8 @@ pub struct PerformerConfig {
     pub digest_key: DigestKey,
     /// How workloads are read.
     pub read: ReadOptions,
+    /// What may stand between pods and workloads: the paths of groups' versions, and plurals.
+    pub between: Vec<(String, &'static str)>,
 }
 
 /// Performs calls. Each is one task's business: any number run at a time.
@@ -181,13 +183,22 @@ impl Performer {
     }
 
     async fn list_owners(&self, namespace: &str) -> Result<BTreeMap<Uid, Option<OwnerFacts>>, Fault> {
-        let list = Listed { path: path::replica_sets(namespace), at: None, metadata_only: true };
-        let each = |owners: &mut BTreeMap<Uid, Option<OwnerFacts>>, item: &RawValue| {
-            let (uid, owner) = decide_read::owner(&value(item)?).map_err(|_| api::undecodable())?;
-            owners.insert(uid, owner);
-            Ok(())
-        };
-        self.listed(list, each).await
+        let mut all = BTreeMap::new();
+        for (group_version, plural) in &self.config.between {
+            let path = path::custom(group_version, Some(namespace), plural);
+            let list = Listed { path, at: None, metadata_only: true };
+            let each = |owners: &mut BTreeMap<Uid, Option<OwnerFacts>>, item: &RawValue| {
+                let (uid, owner) = decide_read::owner(&value(item)?).map_err(|_| api::undecodable())?;
+                owners.insert(uid, owner);
+                Ok(())
+            };
+            match self.listed(list, each).await {
+                // Its kind isn't there (yet): then nothing of it stands between anything.
+                Err(Fault::NotFound) => {}
+                owners => all.extend(owners?),
+            }
+        }
+        Ok(all)
     }
 
     #[allow(clippy::unused_self)] // Reads as the other lists do.
@@ -224,16 +235,21 @@ impl Performer {
     }
 
     async fn get_workload(&self, id: &WorkloadId) -> Result<Workload, Fault> {
-        let object = self.api.json(api::get(&path::workload(id)), READ_LIMIT).await?;
+        let object = self.api.json(api::get(&self.path(id).await?), READ_LIMIT).await?;
         self.read(&id.kind, &object)
     }
 
     async fn stamp(&self, id: &WorkloadId, uid: Uid, over: Version, stamp: &str) -> Result<Workload, Fault> {
         let _turn = self.stamps.acquire().await;
-        let path = path::with(&path::workload(id), &[("fieldManager", "uptake")]);
+        let path = path::with(&self.path(id).await?, &[("fieldManager", "uptake")]);
         let request = api::patch(&path, &stamp::patch(&id.kind, uid, over, stamp));
         let object = self.in_time(self.api.json(request, WRITE_LIMIT)).await?;
         self.read(&id.kind, &object)
+    }
+
+    async fn path(&self, id: &WorkloadId) -> Result<String, Fault> {
+        let workloads = discover::collection(&self.api, &id.kind, Some(&id.namespace)).await?;
+        Ok(format!("{workloads}/{}", id.name))
     }
 
     fn read(&self, kind: &Kind, object: &Value) -> Result<Workload, Fault> {

@@ -2,7 +2,7 @@
 //!
 //! Neither is stored: both are read off the attempts in the ledger, so they survive whatever the ledger does.
 
-use super::{Engine, Phase};
+use super::{Engine, Phase, notes::named};
 use crate::{
     catalog::Workload,
     decide::{Decision, Held, Verdict},
@@ -11,9 +11,6 @@ use crate::{
     record::Reason,
     rollout::{Failure, Outcome},
 };
-
-/// How many held workloads an Event names.
-const NAMED: usize = 10;
 
 impl Engine {
     /// The Secrets whose new versions broke a workload: a pod that had got them started and didn't become ready, and
@@ -129,13 +126,7 @@ impl Engine {
                 .filter(|other| other.id != *id && self.is_candidate(other) && !self.is_on_its_way(other))
                 .map(|other| format!("{}/{}", other.id.kind, other.id.name))
                 .collect();
-            let named = held.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
-            let more = held.len().saturating_sub(NAMED);
-            let held = match (held.is_empty(), more) {
-                (true, _) => "nobody else".to_owned(),
-                (false, 0) => named,
-                (false, more) => format!("{named} and {more} more"),
-            };
+            let held = if held.is_empty() { "nobody else".to_owned() } else { named(held) };
             let note = format!(
                 "Version {version} broke {}/{}: its new pods started and didn't become ready. Held until the Secret changes, or \
                  is annotated uptake.dev/release: \"{version}\": {held}",

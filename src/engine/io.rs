@@ -114,7 +114,8 @@ pub enum Call {
     ListPods(Namespace),
     /// The pods that lived at exactly that version. Answer: [`Answer::PodUids`].
     ListPodsAt(Namespace, Version),
-    /// A consistent list of a namespace's ReplicaSets and their owners. Answer: [`Answer::Owners`].
+    /// A consistent list of what stands between a namespace's pods and their workloads (ReplicaSets above all), and of its
+    /// owners. Answer: [`Answer::Owners`].
     ListReplicaSets(Namespace),
     /// One pod of the whole cluster, for the version of the list. Answer: [`Answer::PodListVersion`].
     ProbePodVersion,

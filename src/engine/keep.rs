@@ -55,9 +55,10 @@ impl Engine {
             self.next_seen = now + SEEN_EVERY;
             self.write_seen();
         }
-        if self.next_garbage <= now {
-            let looked = self.collect_garbage();
-            self.next_garbage = now + if looked { GARBAGE_EVERY } else { RETRY };
+        // What was due before everything was known is done as soon as it is.
+        if self.next_garbage <= now || self.garbage_due {
+            self.next_garbage = now + GARBAGE_EVERY;
+            self.garbage_due = !self.collect_garbage();
         }
         self.look_over_first_sight();
     }
@@ -142,6 +143,8 @@ impl Engine {
             .book
             .namespaces()
             .filter(|name| self.catalog.namespace(name).is_none() && !self.is_ignored(name))
+            // One that was just made may be known by what is in it first.
+            .filter(|name| !self.catalog.workloads().any(|workload| workload.id.namespace == **name))
             .cloned()
             .collect();
         for namespace in gone {

@@ -27,6 +27,12 @@ const LOOK_GROUP: Duration = Duration::from_millis(200);
 /// The pods are listed and judged so long before the settle time ends, so that the stamp can follow at once.
 const AHEAD: Duration = Duration::from_millis(250);
 
+/// What may stand between a pod and its workload.
+const BETWEEN: [&str; 2] = ["ReplicaSet", "ReplicationController"];
+
+/// A Knative Service is four levels above a ReplicaSet; owners that own each other have no end.
+const MOST_ABOVE: usize = 8;
+
 /// A namespace's look in progress.
 #[derive(Debug, Default)]
 pub(super) struct NamespaceLook {
@@ -38,8 +44,8 @@ pub(super) struct NamespaceLook {
     awaited: usize,
     pods: Vec<PodFacts>,
     listed: Mono,
-    /// ReplicaSets' owners, by their uid: a ReplicaSet that isn't there has none.
-    owners: BTreeMap<Uid, Option<OwnerFacts>>,
+    /// Of what controls pods, by its uid: what controls that, and so on up. A ReplicaSet that isn't there has none.
+    owners: BTreeMap<Uid, Vec<Uid>>,
     owners_read: bool,
     /// Pods at versions.
     pub(super) exact: ExactLists,
@@ -255,8 +261,7 @@ impl Engine {
             Ok(owners) => {
                 let wanted: BTreeSet<Uid> =
                     look.pods.iter().filter_map(|pod| pod.owner.as_ref().map(|owner| owner.uid)).collect();
-                look.owners =
-                    wanted.into_iter().map(|uid| (uid, owners.get(&uid).cloned().flatten())).collect();
+                look.owners = wanted.into_iter().map(|uid| (uid, above(uid, &owners))).collect();
                 look.owners_read = true;
                 self.conclude_look(namespace);
             }
@@ -560,6 +565,12 @@ fn limited<'a>(consumed: &Consumed<'a>, upto: Option<&Versions>) -> Consumed<'a>
     Consumed { upto: version, ..*consumed }
 }
 
+/// Everything above, from the nearest on.
+fn above(uid: Uid, owners: &BTreeMap<Uid, Option<OwnerFacts>>) -> Vec<Uid> {
+    let up = |uid: &Uid| owners.get(uid).and_then(Option::as_ref).map(|owner| owner.uid);
+    std::iter::successors(up(&uid), up).take(MOST_ABOVE).collect()
+}
+
 /// The judgement of a workload's pods, or what it still needs.
 enum Judged {
     Verdict(Verdict),
@@ -588,14 +599,14 @@ impl NamespaceLook {
 
     fn is_of(&self, pod: &PodFacts, workload: &Workload) -> bool {
         let Some(owner) = &pod.owner else { return false };
-        let above = self.owners.get(&owner.uid).and_then(Option::as_ref);
-        owner.uid == workload.uid || above.is_some_and(|above| above.uid == workload.uid)
+        let above = self.owners.get(&owner.uid);
+        owner.uid == workload.uid || above.is_some_and(|above| above.contains(&workload.uid))
     }
 
     /// Whether a pod is the workload's, or may be until its ReplicaSet's owner is known.
     fn may_be_of(&self, pod: &PodFacts, workload: &Workload) -> bool {
         let Some(owner) = &pod.owner else { return false };
-        let open = *owner.kind == *"ReplicaSet"
+        let open = BETWEEN.contains(&&*owner.kind)
             && !self.owners_read
             && !self.owners.contains_key(&owner.uid)
             && owner.name.starts_with(&*workload.id.name);

@@ -109,6 +109,7 @@ pub struct Engine {
     faults_told: BTreeSet<String>,
     next_seen: Mono,
     next_garbage: Mono,
+    garbage_due: bool,
 }
 
 /// A Secret that no watch delivers.
@@ -185,6 +186,7 @@ impl Engine {
             faults_told: BTreeSet::new(),
             next_seen: Mono::default(),
             next_garbage: Mono::default(),
+            garbage_due: false,
             config,
         }
     }

@@ -9,7 +9,7 @@ use crate::{
         policy::{self, Problem},
     },
     decide::{ReportOnly, Verdict},
-    facts::{Mono, Name, Namespace, SecretId, Time, Uid, WorkloadId, class_of},
+    facts::{Kind, Mono, Name, Namespace, SecretId, Time, Uid, WorkloadId, class_of},
     ledger::{Attempt, Ended, Marks, Part, Ticket, Untold, Urgency, Value, Versions, short_hash},
     record::{EventNote, ObjectRef, Reason},
     rollout::{Outcome, Stamp},
@@ -100,10 +100,11 @@ impl Engine {
     }
 
     /// After a crash: Events of rollouts that were not acknowledged are told again, under the same names.
-    pub(super) fn tell_untold(&mut self) {
+    pub(super) fn tell_untold(&mut self, is_meant: impl Fn(&Kind) -> bool) {
         let open: Vec<(WorkloadId, Uid, Attempt)> = self
             .catalog
             .workloads()
+            .filter(|workload| is_meant(&workload.id.kind))
             .filter_map(|workload| {
                 let attempt = self.book.marks(&workload.id.namespace, workload.uid)?.attempt.clone()?;
                 (!attempt.untold.is_empty()).then(|| (workload.id.clone(), workload.uid, attempt))
@@ -244,6 +245,25 @@ impl Engine {
         );
         let version = rotation.version.to_string();
         self.tell_of_secret(id, Reason::NothingToDo, &version, note, None);
+    }
+
+    /// Says on a Secret which of its consumers something holds that concerns them all alike.
+    pub(super) fn tell_held(&mut self, id: &SecretId) {
+        let Some(rotation) = self.rotations.get(id) else { return };
+        let (held, reasons) = rotation.held_untold();
+        if held.is_empty() {
+            return;
+        }
+        let names = named(held.iter().map(|held| format!("{}/{}", held.kind, held.name)));
+        let reasons: Vec<&str> = reasons.into_iter().collect();
+        let note = format!(
+            "Version {}{} waits, held by {}: {names}",
+            rotation.version,
+            keys_text(rotation),
+            reasons.join(", ")
+        );
+        let version = rotation.version.to_string();
+        self.tell_of_secret(id, Reason::RolloutHeld, &version, note, None);
     }
 
     pub(super) fn tell_rotation(&mut self, id: &SecretId) {
@@ -454,7 +474,14 @@ impl Engine {
         if !self.faults_told.insert(what.to_owned()) {
             return;
         }
-        let note = format!("{what} can't be watched, nothing is decided that needs it: {fault}");
+        let note = match fault {
+            InventoryFault::UnknownKind => {
+                format!("{what} is waited for, and the other kinds go on: {fault}")
+            }
+            InventoryFault::Forbidden(_) | InventoryFault::Unavailable(_) => {
+                format!("{what} can't be watched, nothing is decided that needs it: {fault}")
+            }
+        };
         self.notice(true, note.clone());
         self.tell_of_own_namespace(Reason::InventoryUnknown, what, note);
     }
@@ -501,6 +528,17 @@ impl Engine {
 /// The Secret whose version is the newest.
 fn newest(versions: &Versions) -> Option<Name> {
     versions.iter().max_by_key(|(_, version)| **version).map(|(name, _)| name.clone())
+}
+
+/// How many held workloads an Event names.
+const NAMED: usize = 10;
+
+/// Workloads, as many as an Event has room for.
+pub(super) fn named(workloads: impl IntoIterator<Item = String>) -> String {
+    let all: Vec<String> = workloads.into_iter().collect();
+    let more = all.len().saturating_sub(NAMED);
+    let some = all.into_iter().take(NAMED).collect::<Vec<_>>().join(", ");
+    if more > 0 { format!("{some} and {more} more") } else { some }
 }
 
 fn keys_text(rotation: &Rotation) -> String {

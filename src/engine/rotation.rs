@@ -1,6 +1,6 @@
 //! What came of one change of one Secret, over all of its consumers.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     Engine,
@@ -17,6 +17,9 @@ use crate::{
 
 /// From how many rolled consumers on a rotation is told in one summary on the Secret.
 pub(super) const MANY: usize = 20;
+
+/// What a missing Secret or key holds is held by.
+const MISSING: &str = "missing";
 
 /// One change and its consumers.
 #[derive(Debug, Default)]
@@ -35,7 +38,8 @@ pub(super) struct Rotation {
     pub(super) failed: usize,
     pub(super) nothing: usize,
     reported: usize,
-    held: usize,
+    /// Consumers that something holds which is nobody's own affair, with the word for it.
+    held: BTreeMap<WorkloadId, &'static str>,
     /// Whether its effect was counted.
     counted: bool,
 }
@@ -96,9 +100,14 @@ impl Engine {
             }
             Decision::Report(_) | Decision::Skip(_) => self.account(id, |rotation| rotation.reported += 1),
             Decision::Hold(
-                Held::Missing { .. } | Held::BreakerOpen | Held::OperatorPaused | Held::LedgerUnwritable,
+                held @ (Held::Missing { .. }
+                | Held::BreakerOpen
+                | Held::OperatorPaused
+                | Held::LedgerUnwritable),
             ) => {
-                self.account(id, |rotation| rotation.held += 1);
+                self.account(id, |rotation| {
+                    rotation.held.insert(id.clone(), held.as_str());
+                });
             }
             // It will come to something else.
             Decision::Hold(_) | Decision::Roll => {}
@@ -164,6 +173,7 @@ impl Engine {
         if effect == Effect::NothingToDo {
             self.tell_nothing(secret);
         }
+        self.tell_held(secret);
         if over {
             self.rotations.remove(secret);
         }
@@ -179,10 +189,18 @@ impl Engine {
 }
 
 impl Rotation {
+    /// The consumers that something holds of which no other Event tells, and what holds them: a missing Secret is told of
+    /// on each workload, an open breaker on the Secret.
+    pub(super) fn held_untold(&self) -> (Vec<&WorkloadId>, BTreeSet<&'static str>) {
+        let told = [Held::BreakerOpen.as_str(), MISSING];
+        let untold = self.held.iter().filter(|(_, reason)| !told.contains(*reason));
+        untold.map(|(id, reason)| (id, *reason)).unzip()
+    }
+
     fn effect(&self) -> Effect {
         if self.rolled > 0 {
             Effect::Rolled
-        } else if self.held > 0 {
+        } else if !self.held.is_empty() {
             Effect::Held
         } else if self.reported > 0 {
             Effect::Report

@@ -2,7 +2,8 @@
 
 use super::{Call, Engine, Fault, LedgerObject, Pending};
 use crate::{
-    facts::{SecretId, Version},
+    catalog::Inventory,
+    facts::{Kind, SecretId, Version},
     ledger::{Entry, Findings, HEAD, History, Moment, Part, Point, Sight, Since, Urgency, Value},
     record::{LedgerWriteResult, Record},
 };
@@ -213,7 +214,16 @@ impl Engine {
         if self.stage == Stage::Ready {
             self.look_at_all();
         }
-        self.tell_untold();
+        // Of kinds whose list isn't complete yet it is told when that is.
+        let known: Vec<Kind> = self.known_kinds();
+        self.tell_untold(|kind| known.contains(kind));
+    }
+
+    fn known_kinds(&self) -> Vec<Kind> {
+        let all = self.catalog.inventories().iter();
+        all.filter(|(_, inventory)| **inventory == Inventory::Complete)
+            .map(|(kind, _)| kind.clone())
+            .collect()
     }
 
     fn unite_secret(&mut self, id: &SecretId, by: Point) {

@@ -24,10 +24,44 @@ pub struct CustomKind {
     pub version: String,
     /// Its kind, in the singular as manifests write it.
     pub kind: String,
-    /// Its resource name, in the plural as URLs write it.
-    pub plural: String,
     /// Where the pod template lies, a field name a step.
     pub template: Vec<String>,
+}
+
+/// A custom kind that many clusters have: its short name is enough to name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KnownKind {
+    /// The short name.
+    pub name: &'static str,
+    /// The API group.
+    pub group: &'static str,
+    /// The version.
+    pub version: &'static str,
+    /// The kind.
+    pub kind: &'static str,
+    /// Where the pod template lies, with dots between.
+    pub template: &'static str,
+}
+
+/// The custom kinds that are known by name.
+pub const KNOWN_KINDS: [KnownKind; 5] = [
+    known("Rollout", "argoproj.io", "v1alpha1", "Rollout"),
+    known("CloneSet", "apps.kruise.io", "v1alpha1", "CloneSet"),
+    known("AdvancedStatefulSet", "apps.kruise.io", "v1beta1", "StatefulSet"),
+    known("DeploymentConfig", "apps.openshift.io", "v1", "DeploymentConfig"),
+    known("KnativeService", KNATIVE, "v1", "Service"),
+];
+
+/// The group of Knative's Services, and of what stands between them and their Deployments.
+pub const KNATIVE: &str = "serving.knative.dev";
+
+const fn known(
+    name: &'static str,
+    group: &'static str,
+    version: &'static str,
+    kind: &'static str,
+) -> KnownKind {
+    KnownKind { name, group, version, kind, template: "spec.template" }
 }
 
 impl Kind {
@@ -63,14 +97,14 @@ impl Kind {
         }
     }
 
-    /// The resource name in URLs and RBAC rules.
+    /// The resource name in URLs and RBAC rules; of a custom kind only the API server knows it.
     #[must_use]
-    pub fn plural(&self) -> &str {
+    pub const fn plural(&self) -> Option<&'static str> {
         match self {
-            Self::Deployment => "deployments",
-            Self::StatefulSet => "statefulsets",
-            Self::DaemonSet => "daemonsets",
-            Self::Custom(custom) => &custom.plural,
+            Self::Deployment => Some("deployments"),
+            Self::StatefulSet => Some("statefulsets"),
+            Self::DaemonSet => Some("daemonsets"),
+            Self::Custom(_) => None,
         }
     }
 

@@ -31,6 +31,27 @@ pub enum Unreadable {
     /// Something else lies there.
     #[error("the pod template at {0} isn't an object")]
     TemplateNotAnObject(String),
+    /// It is no template of a pod.
+    #[error("the pod template at {0} has no containers")]
+    TemplateWithoutContainers(String),
+    /// Another object has it, such as an Argo Rollout's `workloadRef`.
+    #[error("its pod template is another object's (spec.workloadRef): {0}")]
+    TemplateElsewhere(String),
+}
+
+impl Unreadable {
+    /// Whether the object is well-formed and only has no pod template of its own. The words for it then quote nothing
+    /// that could be a value.
+    #[must_use]
+    pub const fn is_of_template(&self) -> bool {
+        match self {
+            Self::Missing(_) | Self::Unfit { .. } => false,
+            Self::NoTemplate(_)
+            | Self::TemplateNotAnObject(_)
+            | Self::TemplateWithoutContainers(_)
+            | Self::TemplateElsewhere(_) => true,
+        }
+    }
 }
 
 impl<'a> Raw<'a> {

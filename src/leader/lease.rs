@@ -46,8 +46,10 @@ pub struct Lease {
     /// As it was last read or written; what others added to it is kept.
     object: Value,
     claims: watch::Sender<Option<Claim>>,
-    /// Whether the API server ever answered as it should.
-    worked: bool,
+    /// Whether it was ever read.
+    read: bool,
+    /// Whether it was ever written.
+    written: bool,
     complained: bool,
 }
 
@@ -58,8 +60,17 @@ impl Lease {
         let (claims, term) = watch::channel(None);
         let candidacy = Candidacy::new(me, timing, Instant::now());
         let object = Value::Null;
-        let lease =
-            Self { api, namespace, candidacy, timing, object, claims, worked: false, complained: false };
+        let lease = Self {
+            api,
+            namespace,
+            candidacy,
+            timing,
+            object,
+            claims,
+            read: false,
+            written: false,
+            complained: false,
+        };
         (lease, Term::of(term))
     }
 
@@ -82,7 +93,9 @@ impl Lease {
     async fn keep(&mut self) -> Lost {
         loop {
             let now = Instant::now();
-            let result = match self.candidacy.step(now) {
+            let step = self.candidacy.step(now);
+            let writes = !matches!(step, Step::Read);
+            let result = match step {
                 Step::Read => self.read().await,
                 Step::Create => self.write(Method::POST, true).await,
                 Step::Take => self.write(Method::PUT, true).await,
@@ -95,14 +108,22 @@ impl Lease {
                 Step::End(Why::Taken) => return Lost::Taken(self.namespace.clone()),
             };
             match result {
-                Ok(()) => (self.worked, self.complained) = (true, false),
+                Ok(()) => {
+                    self.complained = false;
+                    *self.worked(writes) = true;
+                }
                 Err(Fault::Conflict | Fault::NotFound) => self.candidacy.conflicted(),
-                Err(fault @ (Fault::Forbidden(_) | Fault::Refused(_))) if !self.worked => {
+                Err(fault @ (Fault::Forbidden(_) | Fault::Refused(_))) if !*self.worked(writes) => {
                     return Lost::Unusable(self.namespace.clone(), cluster::words(&fault));
                 }
                 Err(fault) => self.failed(&fault),
             }
         }
+    }
+
+    /// Whether it could be read, or written, before: then a refusal may be over soon.
+    const fn worked(&mut self, writes: bool) -> &mut bool {
+        if writes { &mut self.written } else { &mut self.read }
     }
 
     fn failed(&mut self, fault: &Fault) {

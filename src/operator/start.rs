@@ -71,9 +71,6 @@ pub enum StartError {
     /// Somebody else may lead.
     #[error(transparent)]
     Lost(#[from] Lost),
-    /// A custom kind can't be looked up.
-    #[error("failed to look up --workload {0}: {1}")]
-    Kind(String, String),
 }
 
 /// Runs the operator until SIGTERM or SIGINT.
@@ -107,7 +104,7 @@ pub async fn run(config: Config) -> Result<(), StartError> {
     let relist = Arc::new(Notify::new());
     let (drive, published) =
         Drive::new(engine, clock, performer, Arc::clone(&metrics), from, Arc::clone(&relist));
-    let pages = Pages { metrics, published, required: required(&config, &found) };
+    let pages = Pages { metrics, published, required: required(&config) };
     let server = tokio::spawn(server::run(listener, pages, stop.clone().cancelled_owned()));
     let watches = tokio::spawn(keep_watches(api, config.watch(&found), inputs, relist));
     let written = tokio::select! {
@@ -226,20 +223,11 @@ async fn find(api: &Api, config: &Config) -> Result<Found, StartError> {
     let own_namespace = own_namespace::name(config.own_namespace.as_ref())?;
     let own_namespace_uid = own_namespace::uid(api, &own_namespace).await?;
     let digest_key = digest_key::get_or_create(api, &own_namespace).await?;
-    let mut plurals = Vec::new();
-    for workload in &config.workloads {
-        let plural = cluster::plural(api, &workload.group, &workload.version, &workload.kind).await;
-        plurals.push(plural.map_err(|fault| {
-            let kind = format!("{}/{}/{}", workload.group, workload.version, workload.kind);
-            StartError::Kind(kind, cluster::words(&fault))
-        })?);
-    }
     let instance = ["POD_NAME", "HOSTNAME"].into_iter().find_map(|name| std::env::var(name).ok());
     Ok(Found {
         own_namespace,
         own_namespace_uid,
         digest_key,
-        plurals,
         instance: instance.unwrap_or_else(|| "uptake".to_owned()),
         seed: RandomState::new().hash_one(std::process::id()),
     })
@@ -255,8 +243,8 @@ async fn check_ledger(performer: &Performer, found: &Found) -> Result<(), StartE
     }
 }
 
-fn required(config: &Config, found: &Found) -> Vec<Watch> {
-    let kinds = config.kinds(&found.plurals).into_iter().map(Watch::Workloads);
+fn required(config: &Config) -> Vec<Watch> {
+    let kinds = config.kinds().into_iter().map(Watch::Workloads);
     std::iter::once(Watch::Secrets).chain(kinds).collect()
 }
 
@@ -264,7 +252,7 @@ fn announce(config: &Config, found: &Found) {
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
         own_namespace = &*found.own_namespace,
-        kinds = ?config.kinds(&found.plurals).iter().map(crate::facts::Kind::as_str).collect::<Vec<_>>(),
+        kinds = ?config.kinds().iter().map(crate::facts::Kind::as_str).collect::<Vec<_>>(),
         namespaces = ?config.namespaces,
         ignore_namespaces = ?config.ignore_namespaces,
         roll_volumes = config.roll_volumes,

@@ -89,6 +89,10 @@ impl Metrics {
     }
 
     fn register(&self) -> prometheus::Result<()> {
+        self.collectors()?.into_iter().try_for_each(|collector| self.registry.register(collector))
+    }
+
+    fn collectors(&self) -> prometheus::Result<[Box<dyn Collector>; 13]> {
         let Self {
             registry: _,
             secret_changes,
@@ -107,7 +111,7 @@ impl Metrics {
         } = self;
         let build = gauges("build_info", "The version that runs.", &["version"])?;
         build.with_label_values(&[env!("CARGO_PKG_VERSION")]).set(1);
-        let collectors: [Box<dyn Collector>; 13] = [
+        Ok([
             Box::new(secret_changes.clone()),
             Box::new(rollouts.clone()),
             Box::new(rollout_duration.clone()),
@@ -121,8 +125,14 @@ impl Metrics {
             Box::new(requests.clone()),
             Box::new(leader.clone()),
             Box::new(build),
-        ];
-        collectors.into_iter().try_for_each(|collector| self.registry.register(collector))
+        ])
+    }
+
+    /// The names of all metrics.
+    #[cfg(test)]
+    pub(super) fn names(&self) -> Vec<String> {
+        let all = self.collectors().unwrap();
+        all.iter().flat_map(|collector| collector.desc()).map(|desc| desc.fq_name.clone()).collect()
     }
 
     /// Series that are always there, so that their first increase is one.

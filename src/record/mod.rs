@@ -3,6 +3,8 @@
 mod log;
 mod metrics;
 mod note;
+#[cfg(test)]
+mod runbook;
 mod telemetry;
 
 pub use log::log;

@@ -47,8 +47,8 @@ pub fn facts(kind: &Kind, object: &Value) -> RolloutFacts {
         updated: counts.updated,
         ready: counts.ready,
         available: counts.available,
-        paused: spec.get("paused").and_then(Value::as_bool).unwrap_or(false),
-        strategy: strategy(spec),
+        paused: is_paused(spec),
+        strategy: strategy(spec, counts.desired),
         revisions_equal: match kind {
             Kind::StatefulSet => text(status, "currentRevision") == text(status, "updateRevision"),
             Kind::Deployment | Kind::DaemonSet | Kind::Custom(_) => true,
@@ -116,15 +116,33 @@ fn count(of: &Value, field: &str) -> Option<i32> {
     of.get(field).and_then(Value::as_i64).and_then(|count| i32::try_from(count).ok())
 }
 
+/// `spec.paused`; or where OpenKruise has it, of a CloneSet in `updateStrategy`, of an Advanced StatefulSet a level below.
+fn is_paused(spec: &Value) -> bool {
+    let strategy = spec.get("updateStrategy");
+    let rolling = strategy.and_then(|strategy| strategy.get("rollingUpdate"));
+    let says_so = |of: &Value| of.get("paused").and_then(Value::as_bool).unwrap_or(false);
+    [Some(spec), strategy, rolling].into_iter().flatten().any(says_so)
+}
+
 /// `spec.updateStrategy` of StatefulSets, DaemonSets and their likes. A Deployment has none, and both of its
 /// strategies replace pods by themselves.
-fn strategy(spec: &Value) -> Strategy {
+fn strategy(spec: &Value, desired: i32) -> Strategy {
     let Some(strategy) = spec.get("updateStrategy") else { return Strategy::Automatic };
     if text(strategy, "type") == Some("OnDelete") {
         return Strategy::OnDelete;
     }
-    let partition = strategy.get("rollingUpdate").and_then(|rolling| count(rolling, "partition"));
+    // A CloneSet has it a level higher, and as a number of pods or a part of them.
+    let partition = [strategy.get("rollingUpdate"), Some(strategy)]
+        .into_iter()
+        .flatten()
+        .find_map(|of| count(of, "partition").or_else(|| part_of(text(of, "partition")?, desired)));
     partition.filter(|&ordinal| ordinal > 0).map_or(Strategy::Automatic, Strategy::Partition)
+}
+
+/// So many percent, rounded up, as OpenKruise does.
+fn part_of(text: &str, desired: i32) -> Option<i32> {
+    let percent: i64 = text.strip_suffix('%')?.parse().ok().filter(|percent| (0..=100).contains(percent))?;
+    i32::try_from((i64::from(desired) * percent + 99) / 100).ok()
 }
 
 fn condition<'a>(status: &'a Value, name: &str) -> Option<&'a Value> {
@@ -150,7 +168,6 @@ mod tests {
             group: "argoproj.io".to_owned(),
             version: "v1alpha1".to_owned(),
             kind: "Rollout".to_owned(),
-            plural: "rollouts".to_owned(),
             template: vec!["spec".to_owned(), "template".to_owned()],
         }))
     }
@@ -264,6 +281,23 @@ mod tests {
     #[case::without_any(json!({"spec": {"replicas": 3}}), [3, 3, 3, 3, 3])]
     fn a_custom_kind_by_convention(#[case] object: Value, #[case] expected: [i32; 5]) {
         assert_eq!(counts(&facts(&custom(), &object)), expected);
+    }
+
+    #[rstest]
+    #[case::clone_set(json!({"partition": 2}), Strategy::Partition(2))]
+    #[case::clone_set_in_percent(json!({"partition": "50%"}), Strategy::Partition(3))]
+    #[case::nothing_left(json!({"partition": "0%"}), Strategy::Automatic)]
+    #[case::nonsense(json!({"partition": "half"}), Strategy::Automatic)]
+    #[case::advanced_stateful_set(json!({"rollingUpdate": {"partition": 4}}), Strategy::Partition(4))]
+    #[case::in_place(json!({"type": "InPlaceIfPossible"}), Strategy::Automatic)]
+    fn open_kruise_has_its_own_places(#[case] update: Value, #[case] expected: Strategy) {
+        let of =
+            |update: &Value| facts(&custom(), &json!({"spec": {"replicas": 5, "updateStrategy": update}}));
+        assert_eq!(of(&update).strategy, expected);
+        assert!(!of(&update).paused);
+        for paused in [json!({"paused": true}), json!({"rollingUpdate": {"paused": true}})] {
+            assert!(of(&paused).paused);
+        }
     }
 
     #[rstest]

@@ -2,7 +2,10 @@
 
 use std::marker::PhantomData;
 
-use super::{message::Meta, read::Read};
+use super::{
+    message::Meta,
+    read::{Read, Reading},
+};
 use crate::{
     catalog::beside::{Beside, BesideId},
     facts::Namespace,
@@ -29,8 +32,8 @@ impl<T: Beside + Send + 'static> Read for Besides<T> {
         !self.ignored.iter().any(|ignored| **ignored == *meta.namespace)
     }
 
-    fn item(&self, object: &[u8]) -> Option<T> {
-        T::read(&serde_json::from_slice(object).ok()?).ok()
+    fn read(&self, object: &[u8]) -> Reading<T> {
+        serde_json::from_slice(object).ok().and_then(|object| T::read(&object).ok()).into()
     }
 
     fn id(&self, meta: &Meta) -> BesideId {

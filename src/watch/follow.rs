@@ -19,12 +19,12 @@ use super::{
     lines::Lines,
     message::{Message, Meta},
     outlet::{Closed, Outlet},
-    read::Read,
+    read::{LeftOut, Read, Reading},
 };
 use crate::{
     cluster::{self, Api, List, Page, READ_LIMIT, path},
     engine::{Fault, InventoryFault, Watched},
-    facts::Version,
+    facts::{Kind, Namespace, Version},
 };
 
 /// Without an event and a bookmark for so long, the connection may be dead: bookmarks come every minute.
@@ -50,8 +50,8 @@ const WARNED_LIMIT: usize = 1000;
 pub struct Target {
     /// The word for it in logs.
     pub kind: String,
-    /// The path of the collection.
-    pub path: String,
+    /// Where the collection is.
+    pub place: Place,
     /// The path of a watch, where it isn't the collection's. It selects by itself.
     pub watch_path: Option<String>,
     /// The field selector.
@@ -65,6 +65,28 @@ pub struct Target {
     pub may_be_absent: Option<String>,
     /// Spreads what should not happen at the same moment everywhere. Any number.
     pub seed: u64,
+}
+
+/// Where a collection is.
+#[derive(Clone, Debug)]
+pub enum Place {
+    /// At that path.
+    Path(String),
+    /// Where the API server says that a kind's workloads are, in a namespace or in all: asked at each fresh list, for
+    /// custom kinds come and go.
+    Workloads(Kind, Option<Namespace>),
+}
+
+impl Place {
+    async fn find(&self, api: &Api) -> Result<String, Fault> {
+        match self {
+            Self::Path(path) => Ok(path.clone()),
+            Self::Workloads(kind, namespace) => {
+                let plural = cluster::look_up(api, kind).await?;
+                Ok(path::workloads(kind, &plural, namespace.as_deref()))
+            }
+        }
+    }
 }
 
 impl Target {
@@ -115,6 +137,7 @@ async fn follow_with<R: Read>(
         out,
         backoff,
         absent_pause,
+        path: String::new(),
         streamed: true,
         at: Version(0),
         heard: Instant::now(),
@@ -156,6 +179,8 @@ struct Follower<R: Read> {
     out: Outlet<R::Item, R::Id>,
     backoff: Box<dyn Backoff>,
     absent_pause: Duration,
+    /// The path of the collection, as of the last list.
+    path: String,
     /// Whether the server streams initial lists (Kubernetes 1.34 does).
     streamed: bool,
     /// Up to where everything has been delivered.
@@ -164,8 +189,8 @@ struct Follower<R: Read> {
     heard: Instant,
     /// The fault that the engine knows of.
     told: Option<InventoryFault>,
-    /// Objects whose unreadability has been said.
-    warned: HashSet<(String, String)>,
+    /// Objects of which it has been said that they are left out, and why.
+    warned: HashSet<(String, String, String)>,
 }
 
 impl<R: Read> Follower<R> {
@@ -189,6 +214,7 @@ impl<R: Read> Follower<R> {
 
     /// A fresh list, and the stream that goes on from it if it was streamed.
     async fn list(&mut self) -> Result<Option<Lines>, End> {
+        self.path = self.target.place.find(&self.api).await?;
         if self.streamed {
             match self.list_streamed().await {
                 Err(End::Fault(Fault::Refused(_))) => self.streamed = false,
@@ -226,7 +252,7 @@ impl<R: Read> Follower<R> {
     }
 
     async fn list_paged(&mut self) -> Result<(), End> {
-        let Target { path, fields, page, .. } = self.target.clone();
+        let (path, Target { fields, page, .. }) = (self.path.clone(), self.target.clone());
         let query: Vec<_> = fields.iter().map(|fields| ("fieldSelector", fields.as_str())).collect();
         let list = List { path: &path, query: &query, at: None, page, metadata_only: false };
         let mut next = String::new();
@@ -258,11 +284,11 @@ impl<R: Read> Follower<R> {
             ("timeoutSeconds", lifetime.as_str()),
         ];
         query.extend_from_slice(more);
-        let Target { path, watch_path, fields, .. } = &self.target;
+        let Target { watch_path, fields, .. } = &self.target;
         if let Some(fields) = fields.as_ref().filter(|_| watch_path.is_none()) {
             query.push(("fieldSelector", fields));
         }
-        let request = cluster::get(&path::with(watch_path.as_ref().unwrap_or(path), &query));
+        let request = cluster::get(&path::with(watch_path.as_ref().unwrap_or(&self.path), &query));
         self.api.open(request, READ_LIMIT).await.map(Lines::new)
     }
 
@@ -367,17 +393,41 @@ impl<R: Read> Follower<R> {
         if !self.reader.wants(&meta) {
             return Ok(());
         }
-        if let Some(item) = self.reader.item(object) {
-            return self.out.say(Watched::Apply(item)).await;
+        match self.reader.read(object) {
+            Reading::Item(item) => self.out.say(Watched::Apply(item)).await,
+            Reading::Unreadable => {
+                self.warn_of(&meta, None);
+                Ok(())
+            }
+            Reading::LeftOut(why) => {
+                match why {
+                    LeftOut::Worth(reason) => self.warn_of(&meta, Some(&reason)),
+                    LeftOut::Usual(reason) => {
+                        let Meta { namespace, name, .. } = &meta;
+                        let kind = self.target.kind.as_str();
+                        tracing::debug!(kind, namespace, name, reason, "Object is left out");
+                    }
+                }
+                // It may have been one to deal with before.
+                let version = meta.version().unwrap_or(self.at);
+                self.out.say(Watched::Delete(self.reader.id(&meta), version)).await
+            }
         }
+    }
+
+    /// Says of an object that it is left out, once a reason.
+    fn warn_of(&mut self, meta: &Meta, reason: Option<&str>) {
+        let kind = self.target.kind.as_str();
         let Meta { namespace, name, .. } = meta;
-        let place = (namespace, name);
-        if self.warned.len() < WARNED_LIMIT && !self.warned.contains(&place) {
-            let kind = self.target.kind.as_str();
-            tracing::warn!(kind, namespace = place.0, name = place.1, "Object can't be read and is left out");
-            self.warned.insert(place);
+        let place = (namespace.clone(), name.clone(), reason.unwrap_or_default().to_owned());
+        if self.warned.len() >= WARNED_LIMIT || !self.warned.insert(place) {
+            return;
         }
-        Ok(())
+        let Some(reason) = reason else {
+            tracing::warn!(kind, namespace, name, "Object can't be read and is left out");
+            return;
+        };
+        tracing::warn!(kind, namespace, name, reason, "Object is left out");
     }
 
     async fn delete(&mut self, meta: &Meta, version: Version) -> Result<(), Closed> {
@@ -451,6 +501,7 @@ impl<R: Read> Follower<R> {
             _ if self.counts_as_empty() => {
                 tracing::warn!(kind, reason, "Inventory may not be read and counts as empty");
             }
+            InventoryFault::UnknownKind => tracing::warn!(kind, reason, "Kind is waited for"),
             _ => tracing::warn!(kind, reason, "Inventory is not known"),
         }
     }

@@ -2,7 +2,11 @@
 
 use serde::Deserialize;
 
-use super::{message::Meta, read::Read, secret::cut};
+use super::{
+    message::Meta,
+    read::{Read, Reading},
+    secret::cut,
+};
 use crate::{
     catalog::namespace::NamespaceFacts,
     facts::{Namespace, Uid},
@@ -24,21 +28,25 @@ impl Read for Namespaces {
         *self.own == *meta.name || !self.ignored.iter().any(|ignored| **ignored == *meta.name)
     }
 
-    fn item(&self, object: &[u8]) -> Option<NamespaceFacts> {
-        let Object { metadata } = serde_json::from_slice(object).ok()?;
-        let Annotations { rollout, paused } = metadata.annotations.unwrap_or_default();
-        Some(NamespaceFacts {
-            name: metadata.name.into(),
-            uid: Uid::parse(&metadata.uid),
-            version: metadata.resource_version.parse().ok()?,
-            rollout: rollout.map(|text| cut(&text)),
-            paused: paused.map(|text| cut(&text)),
-        })
+    fn read(&self, object: &[u8]) -> Reading<NamespaceFacts> {
+        read(object).into()
     }
 
     fn id(&self, meta: &Meta) -> Namespace {
         meta.name.as_str().into()
     }
+}
+
+fn read(object: &[u8]) -> Option<NamespaceFacts> {
+    let Object { metadata } = serde_json::from_slice(object).ok()?;
+    let Annotations { rollout, paused } = metadata.annotations.unwrap_or_default();
+    Some(NamespaceFacts {
+        name: metadata.name.into(),
+        uid: Uid::parse(&metadata.uid),
+        version: metadata.resource_version.parse().ok()?,
+        rollout: rollout.map(|text| cut(&text)),
+        paused: paused.map(|text| cut(&text)),
+    })
 }
 
 #[derive(Deserialize)]

@@ -9,7 +9,10 @@ use serde::{
 };
 use zeroize::Zeroizing;
 
-use super::{message::Meta, read::Read};
+use super::{
+    message::Meta,
+    read::{Read, Reading},
+};
 use crate::{
     catalog::{KeyFacts, SecretAnnotations, SecretFacts},
     facts::{Namespace, SecretId, Time, Uid},
@@ -32,8 +35,8 @@ impl Read for Secrets {
         !self.ignored.iter().any(|ignored| **ignored == *meta.namespace)
     }
 
-    fn item(&self, object: &[u8]) -> Option<SecretFacts> {
-        read(object, &self.key)
+    fn read(&self, object: &[u8]) -> Reading<SecretFacts> {
+        read(object, &self.key).into()
     }
 
     fn id(&self, meta: &Meta) -> SecretId {

@@ -7,7 +7,7 @@ use tokio::{
 
 use super::{
     beside::Besides,
-    follow::{Target, follow},
+    follow::{Place, Target, follow},
     merge::Merge,
     namespace::Namespaces,
     outlet::{Outlet, Said},
@@ -19,7 +19,7 @@ use crate::{
     catalog::ReadOptions,
     cluster::{Api, path},
     engine::{Input, Watched},
-    facts::{Kind, Namespace},
+    facts::{KNATIVE, Kind, Namespace},
     ledger::DigestKey,
 };
 
@@ -75,16 +75,19 @@ struct Starter<'a> {
 impl Starter<'_> {
     fn secrets(&mut self) {
         let targets = self.targets("Secret", SECRET_PAGE, Some(SECRET_FIELDS), |namespace| {
-            path::core(namespace, "secrets")
+            Place::Path(path::core(namespace, "secrets"))
         });
         let WatchConfig { digest_key: key, ignore_namespaces: ignored, .. } = self.config.clone();
         self.kind(targets, || Secrets { key: key.clone(), ignored: ignored.clone() }, Input::Secrets);
     }
 
     fn workloads(&mut self, kind: &Kind) {
-        let targets = self.targets(kind.as_str(), PAGE, None, |namespace| path::workloads(kind, namespace));
+        let targets = self.targets(kind.as_str(), PAGE, None, |namespace| {
+            Place::Workloads(kind.clone(), namespace.map(Namespace::from))
+        });
         let WatchConfig { read: options, ignore_namespaces: ignored, .. } = self.config.clone();
-        let reader = || Workloads { kind: kind.clone(), ignored: ignored.clone(), options };
+        let knative = self.config.kinds.iter().any(|kind| kind.group() == KNATIVE);
+        let reader = || Workloads { kind: kind.clone(), ignored: ignored.clone(), options, knative };
         let of = kind.clone();
         self.kind(targets, reader, move |said| Input::Workloads(of.clone(), said));
     }
@@ -94,7 +97,8 @@ impl Starter<'_> {
     fn namespaces(&mut self) {
         let WatchConfig { namespaces, own_namespace: own, ignore_namespaces: ignored, .. } =
             self.config.clone();
-        let mut targets = self.targets("Namespace", PAGE, None, |_| path::core(None, "namespaces"));
+        let mut targets =
+            self.targets("Namespace", PAGE, None, |_| Place::Path(path::core(None, "namespaces")));
         if let Some(template) = targets.first().cloned().filter(|_| !namespaces.is_empty()) {
             let mut names = namespaces;
             names.extend((!names.contains(&own)).then(|| own.clone()));
@@ -111,8 +115,9 @@ impl Starter<'_> {
     }
 
     fn service_accounts(&mut self) {
-        let targets =
-            self.targets("ServiceAccount", PAGE, None, |namespace| path::core(namespace, "serviceaccounts"));
+        let targets = self.targets("ServiceAccount", PAGE, None, |namespace| {
+            Place::Path(path::core(namespace, "serviceaccounts"))
+        });
         let ignored = self.config.ignore_namespaces.clone();
         self.kind(targets, || Besides::new(ignored.clone()), Input::ServiceAccounts);
     }
@@ -129,7 +134,8 @@ impl Starter<'_> {
 
     fn of_driver(&mut self, kind: &str, plural: &str) -> Vec<Target> {
         let group = path::group(SECRETS_STORE, "v1");
-        let mut targets = self.targets(kind, PAGE, None, |namespace| path::custom(&group, namespace, plural));
+        let mut targets =
+            self.targets(kind, PAGE, None, |namespace| Place::Path(path::custom(&group, namespace, plural)));
         for target in &mut targets {
             target.may_be_absent = Some(group.clone());
         }
@@ -142,13 +148,13 @@ impl Starter<'_> {
         kind: &str,
         page: u16,
         fields: Option<&str>,
-        path: impl Fn(Option<&str>) -> String,
+        place: impl Fn(Option<&str>) -> Place,
     ) -> Vec<Target> {
         let mut target = |namespace: Option<&Namespace>| {
             self.started += 1;
             Target {
                 kind: kind.to_owned(),
-                path: path(namespace.map(|namespace| &**namespace)),
+                place: place(namespace.map(|namespace| &**namespace)),
                 watch_path: None,
                 fields: fields.map(ToOwned::to_owned),
                 page,

@@ -1,13 +1,15 @@
 //! Several replicas, one leader: who acts, and what happens when that one goes.
 
 use crate::stage::{DEFAULT_SETTLE, ROLLED, Stage, reader};
-use crate::support::cluster::audit::Audit;
+use crate::support::cluster::audit::{Audit, Entry};
 use crate::support::operator::{Install, Operator};
+use crate::support::rules;
 use crate::support::wait::eventually;
 use crate::support::workload::Workload;
 use jiff::Timestamp;
 use kube::Api;
 use kube::api::DynamicObject;
+use serde_json::json;
 use std::time::{Duration, Instant};
 
 /// A foreign claim is respected for 16 s; then comes a look, and a busy machine.
@@ -135,6 +137,53 @@ async fn a_leader_that_is_asked_to_end_hands_over_at_once() {
     wait_leads(&next, HANDED_OVER).await;
     two.stage.witness().await;
     assert_eq!(two.stage.ns.revisions(&two.web).await, before.revisions + 1);
+}
+
+/// Three verbs on Leases in its own namespace: these are enough, and whoever can't even begin says so and ends.
+#[tokio::test]
+async fn a_candidate_needs_three_rights_in_its_own_namespace() {
+    let mut stage = Stage::set("lease-rights").await;
+    stage.install = stage.install.arg("--leader-elect");
+    let own = stage.install.own_namespace.clone();
+    let rights = |verbs: &[&str]| {
+        json!([
+            { "apiGroups": [""], "resources": ["secrets"], "verbs": ["create", "update", "delete"] },
+            { "apiGroups": [""], "resources": ["namespaces"], "resourceNames": [own], "verbs": ["get"] },
+            { "apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": verbs },
+        ])
+    };
+    let verbs = ["get", "create", "update"];
+    // Without `update` it would lead as long as the claim is good that it created.
+    for missing in ["get", "create"] {
+        let user = stage.cluster.user();
+        let few: Vec<&str> = verbs.into_iter().filter(|verb| *verb != missing).collect();
+        stage.cluster.grant(&user, rules::cluster_wide()).await;
+        stage.cluster.grant_in(&own, &user, rights(&few)).await;
+        let mut install = stage.install.clone();
+        install.user = user;
+        let operator = Operator::start(stage.cluster, &install);
+        assert_eq!(operator.wait_exit(ROLLED).await.code(), Some(1), "without {missing}: {}", operator.log());
+        assert!(operator.log().contains("leases"), "without {missing}: {}", operator.log());
+    }
+
+    let user = stage.cluster.user();
+    stage.cluster.grant(&user, rules::cluster_wide()).await;
+    stage.cluster.grant_in(&own, &user, rights(&verbs)).await;
+    stage.install.user = user.clone();
+    let mut audit = stage.cluster.audit_from_now();
+    let operator = Operator::start(stage.cluster, &stage.install);
+    wait_leads(&operator, TAKEN_OVER).await;
+    operator.wait_ready(ROLLED).await;
+    let renewed = |entry: &Entry| entry.is_by(&user) && entry.resource == "leases" && entry.verb == "update";
+    let mut asked = Vec::new();
+    for _ in 0..2 {
+        asked.push(audit.wait(TAKEN_OVER, renewed).await);
+    }
+    asked.extend(audit.read_of(&user));
+    let of_leases = asked.iter().filter(|entry| entry.resource == "leases");
+    for entry in of_leases {
+        assert!(verbs.contains(&&*entry.verb) && entry.namespace == own && entry.code != 403, "{entry:?}");
+    }
 }
 
 /// Case 27.

@@ -129,6 +129,8 @@ async fn a_pause_stops_all_stamping_within_a_second() {
     stage.rotate("three").await;
     wait_held(&operator, "settling", 2.0).await;
     wait_held(&operator, "operator_paused", 2.0).await;
+    let held = stage.ns.wait_event(ROLLED, "RolloutHeld", "db").await.note.unwrap();
+    assert!(held.contains("operator_paused: Deployment/api, Deployment/web"), "{held}");
     for (workload, before) in others.into_iter().zip(&before) {
         assert_eq!(stage.trace(workload).await, *before, "{}", workload.name);
     }

@@ -2,7 +2,7 @@
 
 use crate::stage::{ROLLED, Stage, VALUE, reader, wait_held};
 use crate::support::http;
-use crate::support::operator::{Install, Operator};
+use crate::support::operator::Operator;
 use crate::support::proxy::{Asked, Fault, Proxy};
 use crate::support::rules;
 use crate::support::wait::eventually;

@@ -76,7 +76,8 @@ async fn without_any_right_it_says_which_is_missing() {
 
 #[tokio::test]
 async fn without_the_right_to_write_its_key_it_says_so() {
-    let (install, failure) = start_as(Cluster::shared().await, Some(rules::cluster_wide()), None).await;
+    let own = json!([{ "apiGroups": [""], "resources": ["namespaces"], "verbs": ["get"] }]);
+    let (install, failure) = start_as(Cluster::shared().await, Some(rules::cluster_wide()), Some(own)).await;
     failure.says(FAILED, &[&install.own_namespace, "forbidden", "create", "secrets"]);
 }
 
@@ -94,7 +95,8 @@ async fn without_the_right_to_list_its_ledger_it_says_so() {
 async fn without_its_own_namespace_it_says_so() {
     let cluster = Cluster::shared().await;
     let user = cluster.user();
-    cluster.grant(&user, rules::cluster_wide()).await;
+    let any = json!([{ "apiGroups": [""], "resources": ["namespaces"], "verbs": ["get"] }]);
+    cluster.grant(&user, any).await;
     let absent = unique("absent");
     start(cluster, &user, &absent).await.says(FAILED, &[&absent, "not found"]);
     let kubeconfig = cluster.kubeconfig(&user);

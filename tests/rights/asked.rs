@@ -38,7 +38,8 @@ pub struct Asked {
     pub uri: String,
     /// The right was missing; a refusal by admission is something else.
     pub is_forbidden: bool,
-    pub succeeded: bool,
+    /// The right was there, whatever came of the request.
+    pub is_allowed: bool,
 }
 
 /// Everything that operators asked for, with who it was.
@@ -86,7 +87,7 @@ impl Asked {
     fn of(line: &Value) -> Self {
         let text =
             |pointer: &str| line.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let code = line["responseStatus"]["code"].as_u64().unwrap_or_default();
+        let decision = text("/annotations/authorization.k8s.io~1decision");
         Self {
             verb: text("/verb"),
             group: text("/objectRef/apiGroup"),
@@ -94,8 +95,8 @@ impl Asked {
             namespace: text("/objectRef/namespace"),
             name: text("/objectRef/name"),
             uri: text("/requestURI"),
-            is_forbidden: text("/annotations/authorization.k8s.io~1decision") == "forbid",
-            succeeded: (200..300).contains(&code),
+            is_forbidden: decision == "forbid",
+            is_allowed: decision == "allow",
         }
     }
 }

@@ -121,7 +121,7 @@ impl World {
         }
         if output.relist {
             for stream in 0..crate::history::STREAMS {
-                self.break_stream(stream, true, 10);
+                self.relist(stream);
             }
         }
         let life = self.operator.life;

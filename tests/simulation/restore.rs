@@ -80,7 +80,7 @@ impl World {
         self.restore_sets(sets);
         self.restore_owners(owners);
         self.restore_pods(pods);
-        self.checks.store_was_restored(version);
+        self.checks.store_was_restored(version, self.now);
         self.each_replica(World::watches_were_restored);
     }
 
@@ -106,7 +106,7 @@ impl World {
         for (number, owner) in owners.into_iter().enumerate() {
             let is_gone = owner.gone;
             let is_being_deleted = owner.deleting;
-            self.owners[number] = Owner { awake: false, moved: self.now, progressed: self.now, ..owner };
+            self.owners[number] = Owner { awake: false, progressed: self.now, ..owner };
             if !is_gone {
                 self.wake(number);
             }

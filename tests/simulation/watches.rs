@@ -112,6 +112,15 @@ impl World {
         }
     }
 
+    /// The operator wants a fresh list.
+    pub fn relist(&mut self, stream: usize) {
+        let it = &mut self.streams[stream];
+        it.live = false;
+        it.turn += 2;
+        it.gap_from = it.delivered;
+        self.list_later(stream, 10, 500);
+    }
+
     /// A watch is ahead of the store, and hears nothing until it is begun anew.
     pub fn deafen(&mut self, stream: usize) {
         let it = &mut self.streams[stream];

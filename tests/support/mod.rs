@@ -46,6 +46,7 @@
 pub mod chart;
 pub mod cluster;
 pub mod http;
+pub mod image;
 pub mod objects;
 pub mod operator;
 pub mod proxy;

@@ -70,11 +70,29 @@ impl Install {
         Self { user, ..self.clone() }
     }
 
+    /// What a Deployment's pod would run, with its arguments; where this process listens, how long it waits and what it
+    /// logs is the test's.
+    pub fn of_deployment(user: User, own_namespace: &str, arguments: &[String]) -> Self {
+        let tests = ["controller", "--own-namespace=", "--http-addr=", "--settle=", "--log-level="];
+        let is_tests = |argument: &String| tests.iter().any(|own| argument.starts_with(own));
+        Self {
+            program: program(),
+            user,
+            own_namespace: own_namespace.into(),
+            namespaces: Vec::new(),
+            settle: Duration::from_millis(200),
+            log_level: "debug".into(),
+            args: arguments.iter().filter(|argument| !is_tests(argument)).cloned().collect(),
+            env: Vec::new(),
+            server: None,
+        }
+    }
+
     /// The same installation with Roles in the watched namespaces and in its own, and no ClusterRole.
     pub async fn by_roles_only(self, cluster: &Cluster) -> Self {
         let user = cluster.user();
         for namespace in &self.namespaces {
-            cluster.grant_in(namespace, &user, rules::watched()).await;
+            cluster.grant_in(namespace, &user, rules::watched(namespace)).await;
         }
         cluster
             .grant_in(&self.own_namespace, &user, rules::own_without_cluster_role(&self.own_namespace))

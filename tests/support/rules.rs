@@ -3,34 +3,35 @@
 use serde_json::Value;
 use std::path::Path;
 
-/// The namespace of the plain manifests.
+/// The namespaces of the plain manifests.
 const OWN: &str = "uptake-system";
+const WATCHED: &str = "shop";
 
 /// In the whole cluster.
 pub fn cluster_wide() -> Value {
     of("config/overlays/cluster-wide/rbac-cluster.yaml", "ClusterRole")
 }
 
-/// In each watched namespace, where there is no ClusterRole.
-pub fn watched() -> Value {
-    of("config/overlays/namespaced/rbac-namespaces.yaml", "Role")
+/// In a watched namespace, where there is no ClusterRole.
+pub fn watched(namespace: &str) -> Value {
+    renamed(of("config/overlays/namespaced/rbac-namespaces.yaml", "Role"), WATCHED, namespace)
 }
 
 /// In its own namespace, beside the ClusterRole.
 pub fn own(namespace: &str) -> Value {
-    renamed(of("config/base/rbac-own.yaml", "Role"), namespace)
+    renamed(of("config/base/rbac-own.yaml", "Role"), OWN, namespace)
 }
 
 /// In its own namespace, where there is no ClusterRole.
 pub fn own_without_cluster_role(namespace: &str) -> Value {
-    renamed(of("config/overlays/namespaced/rbac-own.yaml", "Role"), namespace)
+    renamed(of("config/overlays/namespaced/rbac-own.yaml", "Role"), OWN, namespace)
 }
 
-fn renamed(mut rules: Value, namespace: &str) -> Value {
+fn renamed(mut rules: Value, from: &str, to: &str) -> Value {
     let names =
         rules.as_array_mut().into_iter().flatten().filter_map(|rule| rule["resourceNames"].as_array_mut());
-    for name in names.flatten().filter(|name| **name == OWN) {
-        *name = namespace.into();
+    for name in names.flatten().filter(|name| **name == from) {
+        *name = to.into();
     }
     rules
 }

@@ -18,7 +18,7 @@
   resources: [replicasets]
   verbs: [list]
 - apiGroups: [secrets-store.csi.x-k8s.io]
-  resources: [secretproviderclasses]
+  resources: [secretproviderclasses, secretproviderclasspodstatuses]
   verbs: [list, watch]
 - apiGroups: [events.k8s.io]
   resources: [events]

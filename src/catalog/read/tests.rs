@@ -22,7 +22,6 @@ fn custom(template: &[&str]) -> Kind {
         group: "example.com".to_owned(),
         version: "v1".to_owned(),
         kind: "App".to_owned(),
-        plural: "apps".to_owned(),
         template: template.iter().map(|&step| step.to_owned()).collect(),
     }))
 }

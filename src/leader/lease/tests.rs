@@ -190,3 +190,10 @@ async fn a_missing_right_is_said_at_once() {
     let lost = run.task.await.unwrap().unwrap_err().to_string();
     assert!(lost.contains("Lease own/uptake") && lost.contains("cannot get"), "{lost}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_missing_right_to_write_is_said_at_once_though_the_lease_can_be_read() {
+    let run = Run::start(vec![absent(), status(403, "leases is forbidden")]);
+    let lost = run.task.await.unwrap().unwrap_err();
+    assert!(matches!(&lost, Lost::Unusable(_, words) if words.contains("forbidden")), "{lost}");
+}

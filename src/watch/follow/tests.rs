@@ -4,7 +4,7 @@ use tokio::sync::{mpsc, watch};
 use super::*;
 use crate::{
     catalog::ReadOptions,
-    cluster::fake::{Fake, Reply, lines, open, page, status, text},
+    cluster::fake::{Fake, Reply, lines, object, open, page, status, text},
     facts::Kind,
     ledger::{DigestKey, KEY_BYTES},
     record::captured::Captured,
@@ -36,7 +36,7 @@ fn bookmark(version: u64, ends_list: bool) -> String {
 fn target() -> Target {
     Target {
         kind: "Secret".to_owned(),
-        path: "/api/v1/secrets".to_owned(),
+        place: Place::Path("/api/v1/secrets".to_owned()),
         watch_path: None,
         fields: Some("type!=x".to_owned()),
         page: 50,
@@ -368,8 +368,12 @@ async fn a_kind_that_is_not_known_is_waited_for() {
     let (server, api) = Fake::start(vec![text(404, "404 page not found"), open(&[bookmark(9, true)])]);
     let (to, mut from) = mpsc::channel(100);
     let (_round, rounds) = watch::channel(0);
-    let reader =
-        Workloads { kind: Kind::Deployment, ignored: vec![], options: ReadOptions { roll_volumes: true } };
+    let reader = Workloads {
+        kind: Kind::Deployment,
+        ignored: vec![],
+        options: ReadOptions { roll_volumes: true },
+        knative: false,
+    };
     tokio::spawn(follow_with(api, target(), reader, Outlet::new(0, rounds, to), quick(), Duration::ZERO));
     let mut words = Vec::new();
     for _ in 0..3 {
@@ -378,6 +382,49 @@ async fn a_kind_that_is_not_known_is_waited_for() {
     }
     assert_eq!(words, ["unknown kind", "relist", "complete@9"]);
     assert_eq!(server.count(), 2);
+}
+
+#[tokio::test]
+async fn a_custom_kind_is_looked_up_at_each_fresh_list() {
+    let kind = Kind::Custom(std::sync::Arc::new(crate::facts::CustomKind {
+        group: "example.com".to_owned(),
+        version: "v1".to_owned(),
+        kind: "App".to_owned(),
+        template: vec!["spec".to_owned(), "template".to_owned()],
+    }));
+    let discovered = |resources: Value| object(200, &json!({"resources": resources}));
+    let app = |spec: Value| json!({"metadata": {"name": "a", "namespace": "demo", "uid": "u", "resourceVersion": "8"}, "spec": spec});
+    let template = json!({"template": {"spec": {"containers": [{"name": "app"}]}}});
+    let (server, api) = Fake::start(vec![
+        discovered(json!([{"name": "others", "kind": "Other"}])),
+        discovered(json!([{"name": "apps/status", "kind": "App"}, {"name": "apps", "kind": "App"}])),
+        lines(&[event("ADDED", &app(template)), bookmark(9, true), event("MODIFIED", &app(json!({})))]),
+        status(404, "404 page not found"),
+        status(404, "404 page not found"),
+    ]);
+    let (to, mut from) = mpsc::channel(100);
+    let (_round, rounds) = watch::channel(0);
+    let options = ReadOptions { roll_volumes: true };
+    let reader = Workloads { kind: kind.clone(), ignored: vec![], options, knative: false };
+    let target =
+        Target { place: Place::Workloads(kind.clone(), Some("demo".into())), fields: None, ..target() };
+    tokio::spawn(follow_with(
+        api.clone(),
+        target,
+        reader,
+        Outlet::new(0, rounds, to),
+        quick(),
+        Duration::ZERO,
+    ));
+    let mut words = Vec::new();
+    for _ in 0..6 {
+        let Said { words: said, .. } = from.recv().await.unwrap();
+        words.push(show(&said, |item| item.id.name.to_string(), |id| id.name.to_string()));
+    }
+    assert_eq!(words, ["unknown kind", "relist", "+a", "complete@9", "-a@8", "unknown kind"]);
+    let uris = server.uris();
+    assert!(uris[..2].iter().all(|uri| uri == "/apis/example.com/v1"), "{uris:?}");
+    assert!(uris[2].starts_with("/apis/example.com/v1/namespaces/demo/apps?"), "{uris:?}");
 }
 
 #[tokio::test]

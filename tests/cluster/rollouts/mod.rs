@@ -2,6 +2,7 @@
 
 mod breaker;
 mod crowd;
+mod custom;
 mod fights;
 mod killed;
 mod onlooker;

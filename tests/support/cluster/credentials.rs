@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The tokens file is read once, when the API server starts: users are made beforehand and handed out.
-const POOL: u32 = 128;
+const POOL: u32 = 512;
 
 /// Somebody with a token.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

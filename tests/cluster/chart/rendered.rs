@@ -1,0 +1,117 @@
+//! What the chart renders, without a cluster.
+
+use super::{helm, values_files};
+use crate::support::chart::{folder, generated, helm::Document, root};
+use clap::{CommandFactory as _, Parser as _};
+use std::collections::BTreeSet;
+use std::fs;
+use uptake::args::{Args, Command};
+use uptake::config::Config;
+
+#[tokio::test]
+async fn what_is_made_from_the_chart_is_up_to_date() {
+    for (path, text) in generated(&helm().await).unwrap() {
+        let is = fs::read_to_string(root().join(&path)).unwrap_or_default();
+        assert!(is == text, "{} isn't what the chart makes: run `make chart`", path.display());
+    }
+}
+
+#[tokio::test]
+async fn it_lints_strictly_with_every_values_file() {
+    let helm = helm().await;
+    let chart = folder().display().to_string();
+    for (_, path) in values_files() {
+        helm.run(&["lint", "--strict", &chart, "--values", &path]).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn wrong_values_are_refused_in_words() {
+    let helm = helm().await;
+    for (value, words) in [
+        ("replicas=3", "additional properties 'replicas' not allowed"),
+        ("config.setle=5s", "at '/config': additional properties 'setle' not allowed"),
+        ("replicaCount=two", "at '/replicaCount': got string, want integer"),
+        ("config.settle=soon", "at '/config/settle': 'soon' does not match pattern"),
+        ("config.defaultRollout=yes", "value must be one of 'auto', 'report', 'off'"),
+        ("config.logLevel=loud", "value must be one of 'error', 'warn', 'info', 'debug', 'trace'"),
+        ("namespaces={Shop}", "at '/namespaces/0': 'Shop' does not match pattern"),
+        ("image.digest=latest", "at '/image/digest': 'latest' does not match pattern"),
+        ("service.port=99999", "at '/service/port': maximum: got 99,999, want 65,535"),
+        ("workloads[0].group=a", "at '/workloads/0': missing properties 'version', 'kind', 'plural'"),
+        ("nodeSelector.size=5", "at '/nodeSelector/size': got number, want string"),
+        (
+            "leaderElection.enabled=false",
+            "leaderElection.enabled must be true with a replicaCount of more than 1",
+        ),
+        ("serviceMonitor.enabled=true,service.enabled=false", "serviceMonitor.enabled needs service.enabled"),
+    ] {
+        let said = helm.template("uptake-system", &["--set", value]).expect_err(value).to_string();
+        assert!(said.contains(words), "{value}: {said}");
+    }
+}
+
+fn arguments(documents: &[Document]) -> Vec<String> {
+    let deployment = documents.iter().find(|document| document.template == "deployment.yaml").unwrap();
+    serde_json::from_value(deployment.object["spec"]["template"]["spec"]["containers"][0]["args"].clone())
+        .unwrap()
+}
+
+fn config(arguments: &[String]) -> Config {
+    let program = std::iter::once("uptake").chain(arguments.iter().map(String::as_str));
+    let Command::Controller(args) = Args::try_parse_from(program).unwrap().command else {
+        panic!("{arguments:?}")
+    };
+    Config::try_from(*args).unwrap()
+}
+
+#[tokio::test]
+async fn the_charts_defaults_are_the_programs() {
+    let rendered = config(&arguments(&helm().await.template("uptake-system", &[]).unwrap()));
+    let program = ["controller", "--leader-elect", "--own-namespace=uptake-system"].map(String::from);
+    assert_eq!(rendered, config(&program));
+}
+
+/// The pod says where the cluster is.
+const NOT_IN_THE_CHART: [&str; 2] = ["kubeconfig", "context"];
+
+#[tokio::test]
+async fn every_flag_has_its_value_and_every_values_file_makes_flags_that_fit() {
+    let helm = helm().await;
+    let mut given = BTreeSet::new();
+    for (_, path) in values_files() {
+        let arguments = arguments(&helm.template("uptake-system", &["--values", &path]).unwrap());
+        config(&arguments);
+        given.extend(
+            arguments.iter().filter_map(|flag| Some(flag.strip_prefix("--")?.split('=').next()?.to_owned())),
+        );
+    }
+    let command = Args::command();
+    let flags =
+        command.find_subcommand("controller").unwrap().get_arguments().filter_map(clap::Arg::get_long);
+    let missing: Vec<_> = flags
+        .filter(|flag| *flag != "help" && !NOT_IN_THE_CHART.contains(flag) && !given.contains(*flag))
+        .collect();
+    assert!(missing.is_empty(), "flags that the chart can't set: {missing:?}");
+}
+
+#[tokio::test]
+async fn with_a_list_of_namespaces_nothing_concerns_the_whole_cluster() {
+    let documents = helm().await.template("uptake-system", &["--set", "namespaces={shop,web}"]).unwrap();
+    let of_cluster: Vec<_> = documents
+        .iter()
+        .filter(|document| document.object["metadata"]["namespace"].is_null())
+        .map(|document| &document.text)
+        .collect();
+    assert!(of_cluster.is_empty(), "{of_cluster:?}");
+}
+
+#[test]
+fn one_version_is_in_all_places() {
+    let chart: serde_json::Value =
+        serde_saphyr::from_str(&fs::read_to_string(folder().join("Chart.yaml")).unwrap()).unwrap();
+    let version = env!("CARGO_PKG_VERSION");
+    assert_eq!((chart["version"].as_str(), chart["appVersion"].as_str()), (Some(version), Some(version)));
+    let changes = fs::read_to_string(root().join("CHANGELOG.md")).unwrap();
+    assert!(changes.contains("## [Unreleased]") || changes.contains(&format!("## [{version}]")));
+}
