@@ -124,10 +124,21 @@ impl World {
         if which == 0 {
             let delay = self.rng.between(0, 2_000);
             self.after(delay, Event::Container { pod, which: 1 });
-        } else if !template.never_ready {
+        } else if !template.never_ready && !self.is_bad(namespace, &template) {
             let delay = self.rng.between(200, 4_000);
             self.after(delay, Event::Ready(pod));
         }
+    }
+
+    /// Whether a program can't work with what its Secrets say now.
+    fn is_bad(&self, namespace: u8, template: &Template) -> bool {
+        !self.bad_values.is_empty()
+            && template.uses.iter().any(|one| {
+                let data = self.secrets.get(&(namespace, one.secret)).map(|secret| &secret.data);
+                let mut consumed =
+                    data.into_iter().flatten().filter(|(key, _)| one.key.is_none_or(|name| name == **key));
+                consumed.any(|(_, datum)| self.bad_values.contains(&datum.value))
+            })
     }
 
     pub fn pod_ready(&mut self, pod: usize) {

@@ -47,6 +47,8 @@ pub struct Secret {
     pub created: Ms,
     pub data: BTreeMap<u8, Datum>,
     pub mode: u8,
+    /// `uptake.dev/release`.
+    pub release: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -83,7 +85,10 @@ impl Secret {
                 })
                 .collect(),
             written: self.data.values().map(|datum| Time(datum.written)).max(),
-            annotations: SecretAnnotations { rollout: mode_text(self.mode), release: None },
+            annotations: SecretAnnotations {
+                rollout: mode_text(self.mode),
+                release: self.release.map(|version| version.to_string().into()),
+            },
         }
     }
 }
