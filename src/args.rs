@@ -27,8 +27,6 @@ pub struct Args {
 pub enum Command {
     /// Runs the operator: watches Secrets and rolls the workloads whose pods hold an old value
     Controller(Box<ControllerArgs>),
-    /// Asks a page of a running operator until it answers with success
-    Probe(ProbeArgs),
     /// Shows who consumes which Secret, and which pods hold an old value
     Status(Box<StatusArgs>),
     /// Rolls every consumer of a Secret now
@@ -45,6 +43,8 @@ pub enum Command {
     Version(VersionArgs),
     /// Prints completions for a shell
     Completion(CompletionArgs),
+    /// Asks a page of a running operator until it answers with success
+    Probe(ProbeArgs),
 }
 
 /// `uptake probe`.

@@ -139,6 +139,7 @@ Exit codes: 0 all are requested (with --wait: completed), 4 some, 5 none, 6 it c
 /// `uptake gate`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = GATE_EXAMPLES)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct GateArgs {
     /// What the deploy depends on: secret/NAME or secretproviderclass/NAME
     #[arg(value_name = "KIND/NAME")]
@@ -296,7 +297,7 @@ pub struct PurgeArgs {
 }
 
 const PURGE_EXAMPLES: &str = "\
-Removes what the operator keeps in its own namespace: the ledger and the digest key. Remove the operator first. Annotations on
+Removes what the operator keeps in its own namespace: the ledger, the digest key, the Lease. Remove the operator first. Annotations on
 workloads and Secrets stay: they are their owners'.
 
 Examples:

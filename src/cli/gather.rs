@@ -24,7 +24,7 @@ use crate::{
     cluster::{self, Api, List, READ_LIMIT, digest_key, ledger_object, path, words},
     decide::{Exact, OwnerFacts, PodFacts, read as decide_read},
     engine::Fault,
-    facts::{Kind, Name, Namespace, Raw, Uid, Version},
+    facts::{Kind, Name, Namespace, Raw, Uid, Version, WorkloadId},
     ledger::{DigestKey, Point},
     watch::{
         secret,
@@ -36,6 +36,7 @@ use crate::{
 const PAGE: u16 = 500;
 /// Secrets a page: they may be large.
 const SECRET_PAGE: u16 = 50;
+const APPS: &str = "/apis/apps/v1";
 /// ReplicaSets without a Deployment that are read at a time.
 const READS_IN_FLIGHT: usize = 8;
 /// The CLI reads workloads as the operator does by default.
@@ -53,7 +54,8 @@ pub struct Wanted {
 /// # Errors
 /// Nothing at all can be listed.
 pub async fn scene(session: &Session, wanted: &Wanted) -> Result<Scene, CliError> {
-    let mut scene = Scene::assemble(gather(session, wanted).await?);
+    // All those lists under way at once are large.
+    let mut scene = Scene::assemble(Box::pin(gather(session, wanted)).await?);
     decide_births(session, &mut scene).await;
     Ok(scene)
 }
@@ -95,24 +97,21 @@ async fn pods_at(api: &Api, namespace: &str, at: Version) -> Result<Box<[Uid]>, 
 }
 
 async fn gather(session: &Session, wanted: &Wanted) -> Result<Gathered, CliError> {
-    let (kinds, (ledger, key)) = futures::join!(session.kinds(), ledger(session));
+    let (kinds, (ledger, key)) = (session.kinds(), Box::pin(ledger(session)).await);
     let (namespace, key) = (session.namespace.as_deref(), key.unwrap_or_else(nobodys_key));
     let (secrets, workloads, batch, pods, sets, beside, mounts, namespaces, paused, told) = futures::join!(
         secrets(session, wanted, &key),
-        stream::iter(&kinds)
-            .map(|(kind, fault)| workloads(session, kind, fault.as_ref()))
-            .buffered(4)
-            .collect::<Vec<_>>(),
-        batch(session),
-        pods(session),
-        replica_sets(session),
-        beside(session),
+        stream::iter(&kinds).map(|kind| workloads(session, kind)).buffered(4).collect::<Vec<_>>(),
+        Box::pin(batch(session)),
+        Box::pin(pods(session)),
+        Box::pin(replica_sets(session)),
+        Box::pin(beside(session)),
         mounts(session),
         namespaces(session),
         paused(session),
         told(session, ledger.is_some()),
     );
-    let mut gathered = Gathered { ledger, told, paused, namespaces, ..Gathered::default() };
+    let mut gathered = Gathered { namespaces, paused, ledger, told, ..Gathered::default() };
     let mut missing = Missing::default();
     let (classes, accounts) = beside;
     gathered.accounts = missing.take("ServiceAccount", accounts);
@@ -120,7 +119,7 @@ async fn gather(session: &Session, wanted: &Wanted) -> Result<Gathered, CliError
     gathered.mounts = missing.take("SecretProviderClassPodStatus", mounts);
     gathered.digest_key = Some(key);
     let mut none_listed = pods.is_err();
-    for ((kind, _), listed) in kinds.iter().zip(workloads) {
+    for (kind, listed) in kinds.iter().zip(workloads) {
         none_listed &= listed.is_err();
         gathered.consumers.extend(missing.take(kind.as_str(), listed));
     }
@@ -250,10 +249,7 @@ async fn secrets(
     list.each(&session.api, Vec::new, each).await
 }
 
-async fn workloads(session: &Session, kind: &Kind, fault: Option<&Fault>) -> Result<Vec<Consumer>, Fault> {
-    if let Some(fault) = fault {
-        return Err(fault.clone());
-    }
+async fn workloads(session: &Session, kind: &Kind) -> Result<Vec<Consumer>, Fault> {
     let path = cluster::collection(&session.api, kind, session.namespace.as_deref()).await?;
     let read = |listed: &mut Vec<Consumer>, object: &Value| {
         // A custom object without a template has no pods of its own.
@@ -261,6 +257,23 @@ async fn workloads(session: &Session, kind: &Kind, fault: Option<&Fault>) -> Res
         Some(())
     };
     Ok(list(session, &path, &[], false, read).await?.0)
+}
+
+/// Where a workload lies.
+///
+/// # Errors
+/// The API server doesn't serve its kind, or can't be asked.
+pub async fn place(session: &Session, id: &WorkloadId) -> Result<String, Fault> {
+    let collection = cluster::collection(&session.api, &id.kind, Some(&id.namespace)).await?;
+    Ok(format!("{collection}/{}", id.name))
+}
+
+/// A workload as it is now.
+///
+/// # Errors
+/// It isn't there, or can't be read.
+pub async fn workload(session: &Session, id: &WorkloadId) -> Result<Value, Fault> {
+    session.api.json(cluster::get(&place(session, id).await?), READ_LIMIT).await
 }
 
 type Jobs = (Vec<Consumer>, BTreeMap<Uid, Option<OwnerFacts>>);
@@ -351,20 +364,20 @@ pub async fn owners_of(
         listed.insert(uid, owner);
         Some(())
     };
-    Ok(list(session, &replica_sets_of(namespace), &[], true, read).await?.0)
-}
-
-fn replica_sets_of(namespace: &str) -> String {
-    path::custom("/apis/apps/v1", Some(namespace), "replicasets")
+    Ok(list(session, &path::custom(APPS, Some(namespace), "replicasets"), &[], true, read).await?.0)
 }
 
 async fn replica_sets(session: &Session) -> Result<Jobs, Fault> {
-    let path = path::custom("/apis/apps/v1", session.namespace.as_deref(), "replicasets");
+    let path = path::custom(APPS, session.namespace.as_deref(), "replicasets");
     let read = |listed: &mut (BTreeMap<Uid, Option<OwnerFacts>>, Vec<String>), object: &Value| {
         let (uid, owner) = decide_read::owner(object).ok()?;
         if owner.is_none() {
             let raw = Raw(object);
-            listed.1.push(format!("{}/{}", replica_sets_of(&raw.namespace().ok()?), raw.name().ok()?));
+            listed.1.push(format!(
+                "{}/{}",
+                path::custom(APPS, Some(&raw.namespace().ok()?), "replicasets"),
+                raw.name().ok()?
+            ));
         }
         listed.0.insert(uid, owner);
         Some(())

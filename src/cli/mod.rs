@@ -48,7 +48,7 @@ pub async fn run(command: Command) -> Exit {
         Command::Version(args) => version::version(&args),
         Command::Completion(args) => Ok(version::completion(&args)),
         Command::Controller(_) | Command::Probe(_) => {
-            Err(CliError::usage("what runs in the cluster is no verb of people's"))
+            Err(CliError::usage("the operator is no verb of people's"))
         }
     };
     done.unwrap_or_else(|error| {

@@ -1,4 +1,4 @@
-//! `purge`: removes the operator's ledger and its key.
+//! `purge`: removes the operator's ledger, its key, and its Lease.
 
 use http::Method;
 use serde_json::{Value, json, value::RawValue};
@@ -11,6 +11,8 @@ use crate::{
 };
 
 const PAGE: u16 = 100;
+/// The Lease by which several replicas agree on one.
+const LEASE: &str = "uptake";
 
 /// Runs it.
 ///
@@ -36,6 +38,9 @@ pub async fn run(args: &PurgeArgs) -> Result<Exit, CliError> {
                 failed.get_or_insert(fault);
             }
         }
+    }
+    if !args.dry_run {
+        remove_lease(&session).await;
     }
     if let Some(fault) = failed {
         output::say(&format!("error: {}", CliError::of_fault(&of("remove"), &fault)));
@@ -73,4 +78,16 @@ async fn remove(session: &Session, name: &str) -> Result<(), Fault> {
     let path = format!("{}/{name}", path::core(Some(&session.operator_namespace), "secrets"));
     let options = json!({"apiVersion": "v1", "kind": "DeleteOptions"});
     session.api.bytes(cluster::send(Method::DELETE, &path, &options), WRITE_LIMIT).await.map(drop)
+}
+
+/// The Lease of several replicas; it holds nothing that anybody misses, so nobody fails for it.
+async fn remove_lease(session: &Session) {
+    let leases = path::custom("/apis/coordination.k8s.io/v1", Some(&session.operator_namespace), "leases");
+    let options = json!({"apiVersion": "v1", "kind": "DeleteOptions"});
+    let request = cluster::send(Method::DELETE, &format!("{leases}/{LEASE}"), &options);
+    match session.api.bytes(request, WRITE_LIMIT).await {
+        Ok(_) => output::write(&format!("lease/{LEASE} removed\n")),
+        Err(Fault::NotFound) => {}
+        Err(fault) => output::say(&format!("lease/{LEASE} stays: {}", cluster::words(&fault))),
+    }
 }

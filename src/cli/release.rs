@@ -79,8 +79,8 @@ fn recorded(scene: &Scene, secret: &Name) -> Option<Version> {
 
 async fn annotate(session: &Session, id: &SecretId, version: Version) -> Result<(), CliError> {
     let patch = json!({"metadata": {"annotations": {annotation::RELEASE: version.to_string()}}});
-    let path = path::with(&place(id), &[("fieldManager", MANAGER)]);
-    let request = cluster::patch(&path, &patch);
-    let done = session.api.bytes(request, WRITE_LIMIT).await;
-    done.map(drop).map_err(|fault| CliError::of_fault(&format!("annotate Secret {id}"), &fault))
+    let place = path::with(&place(id), &[("fieldManager", MANAGER)]);
+    let request = cluster::patch(&place, &patch);
+    let written = session.api.bytes(request, WRITE_LIMIT).await;
+    written.map(drop).map_err(|fault| CliError::of_fault(&format!("annotate Secret {id}"), &fault))
 }

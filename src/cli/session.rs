@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use kube::Client;
+
 use super::{CliError, args::ClusterArgs};
 use crate::{
     args::WorkloadArg,
     cluster::{self, Api, Connection, Meter, ServerClock},
-    engine::Fault,
     facts::{CustomKind, Kind, Namespace, Time},
     record::Metrics,
 };
@@ -16,6 +17,8 @@ use crate::{
 pub struct Session {
     /// Sends requests.
     pub api: Api,
+    /// The same as kube knows it, for what is no request with an answer.
+    pub client: Client,
     /// The namespace that is meant; none if all are.
     pub namespace: Option<Namespace>,
     /// Where the operator's ledger lies.
@@ -44,7 +47,8 @@ impl Session {
             None => Some(client.default_namespace().into()),
         };
         Ok(Self {
-            api: Api::new(client).with_patience(args.request_timeout),
+            api: Api::new(client.clone()).with_patience(args.request_timeout),
+            client,
             namespace,
             operator_namespace: args.operator_namespace.as_str().into(),
             workloads: args.workloads.clone(),
@@ -54,9 +58,11 @@ impl Session {
 
     /// Over an API server of a test's own.
     #[cfg(test)]
-    pub fn over(api: Api, namespace: &str) -> Self {
+    #[must_use]
+    pub fn over(client: Client, namespace: &str) -> Self {
         Self {
-            api,
+            api: Api::new(client.clone()),
+            client,
             namespace: Some(namespace.into()),
             operator_namespace: "uptake-system".into(),
             workloads: Vec::new(),
@@ -78,20 +84,17 @@ impl Session {
         self.clock.now().server
     }
 
-    /// The kinds that roll: those that every cluster has, and the given ones that this one has; with each, why it
-    /// can't be looked up.
-    pub async fn kinds(&self) -> Vec<(Kind, Option<Fault>)> {
-        let mut kinds: Vec<_> = Kind::BUILTIN.into_iter().map(|kind| (kind, None)).collect();
-        for arg in &self.workloads {
-            let kind = Kind::Custom(Arc::new(CustomKind {
+    /// The kinds that roll: those that every cluster has, and the given ones.
+    #[must_use]
+    pub fn kinds(&self) -> Vec<Kind> {
+        let custom = self.workloads.iter().map(|arg| {
+            Kind::Custom(Arc::new(CustomKind {
                 group: arg.group.clone(),
                 version: arg.version.clone(),
                 kind: arg.kind.clone(),
                 template: arg.template.clone(),
-            }));
-            let fault = cluster::look_up(&self.api, &kind).await.err();
-            kinds.push((kind, fault));
-        }
-        kinds
+            }))
+        });
+        Kind::BUILTIN.into_iter().chain(custom).collect()
     }
 }

@@ -36,27 +36,27 @@ const STATUS_LIMIT: usize = 64 << 10;
 #[derive(Clone)]
 pub struct Api {
     client: Client,
-    plurals: Plurals,
     patience: Duration,
+    plurals: Plurals,
 }
 
 impl Api {
     /// Over that client. It must not retry by itself: a retried write would be hidden from the engine.
     #[must_use]
     pub fn new(client: Client) -> Self {
-        Self { client, plurals: Plurals::default(), patience: Duration::MAX }
-    }
-
-    /// What custom kinds are called in URLs.
-    #[must_use]
-    pub fn plurals(&self) -> &Plurals {
-        &self.plurals
+        Self { client, patience: Duration::MAX, plurals: Plurals::default() }
     }
 
     /// Waits no longer than that for any answer, whatever a request's own limit is.
     #[must_use]
     pub fn with_patience(self, patience: Duration) -> Self {
         Self { patience, ..self }
+    }
+
+    /// What custom kinds are called in URLs.
+    #[must_use]
+    pub fn plurals(&self) -> &Plurals {
+        &self.plurals
     }
 
     /// Opens an answer: its body when its head says success.

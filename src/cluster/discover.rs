@@ -7,10 +7,7 @@ use super::{
     api::{self, READ_LIMIT},
     path,
 };
-use crate::{
-    engine::Fault,
-    facts::{Kind, WorkloadId},
-};
+use crate::{engine::Fault, facts::Kind};
 
 #[derive(Deserialize)]
 struct Resources {
@@ -54,14 +51,6 @@ pub async fn collection(api: &Api, kind: &Kind, namespace: Option<&str>) -> Resu
         },
     };
     Ok(path::workloads(kind, &plural, namespace))
-}
-
-/// The path of a workload.
-///
-/// # Errors
-/// As [`collection`].
-pub async fn workload(api: &Api, id: &WorkloadId) -> Result<String, Fault> {
-    Ok(format!("{}/{}", collection(api, &id.kind, Some(&id.namespace)).await?, id.name))
 }
 
 /// Asks the API server for a kind's plural: its CRD may have come, gone or been replaced.

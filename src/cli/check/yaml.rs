@@ -202,7 +202,7 @@ impl<'a> Reader<'a> {
                     merged.extend(maps.into_iter().flat_map(|map| match map.content {
                         Content::Map(others) => others,
                         Content::List(_) | Content::Scalar(_) => Vec::new(),
-                    }))
+                    }));
                 }
                 (_, content) => entries.push((key, Node { place: node.place, content })),
             }
@@ -319,7 +319,7 @@ mod tests {
         let mut text = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
         for n in 1..12 {
             let before = format!("*a{}", n - 1);
-            text += &format!("a{n}: &a{n} [{}]\n", [before.as_str(); 10].join(", "));
+            text.extend([format!("a{n}: &a{n} [{}]\n", [before.as_str(); 10].join(", "))]);
         }
         assert_eq!(documents(&text).1.unwrap().message, "more than a manifest can have");
     }

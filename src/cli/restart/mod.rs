@@ -44,7 +44,7 @@ pub async fn run(args: &RestartArgs) -> Result<Exit, CliError> {
 
 /// Restarts; waits until then, if so.
 pub async fn restart(session: &Session, order: &Order, until: Option<Instant>) -> Report {
-    let (tally, stamped) = perform(session, order).await;
+    let (tally, stamped) = Box::pin(perform(session, order)).await;
     let mut report = report::judge(tally, &format!("secret/{}", order.secret));
     if let Some(deadline) = until
         && !stamped.is_empty()

@@ -62,8 +62,8 @@ enum Found {
 /// Restarts: gives what came of it, and the workloads that are being rolled.
 pub async fn perform(session: &Session, order: &Order) -> (Tally, Vec<Stamped>) {
     let mut tally = Tally { dry_run: order.dry_run, ..Tally::default() };
-    let (found, beside, kinds) =
-        futures::join!(find(session, order), gather::beside(session), session.kinds());
+    let kinds = session.kinds();
+    let (found, beside) = futures::join!(find(session, order), gather::beside(session));
     let (classes, accounts) = beside;
     note_unlisted(&mut tally, "ServiceAccounts", accounts.as_ref().err());
     note_unlisted(&mut tally, "SecretProviderClasses", classes.as_ref().err());
@@ -72,13 +72,10 @@ pub async fn perform(session: &Session, order: &Order) -> (Tally, Vec<Stamped>) 
     let version = if let Found::At(version) = found { Some(version) } else { None };
     let run = Run { session, order, beside: &beside, turns: &turns, version };
     let mut faults: Vec<Fault> = Vec::new();
-    let done: Vec<_> = stream::iter(&kinds)
-        .map(|(kind, fault)| run.kind(kind, fault.as_ref()))
-        .buffered(kinds.len().max(1))
-        .collect()
-        .await;
+    let done: Vec<_> =
+        stream::iter(&kinds).map(|kind| run.kind(kind)).buffered(kinds.len().max(1)).collect().await;
     let mut stamped = Vec::new();
-    for ((kind, _), done) in kinds.iter().zip(done) {
+    for (kind, done) in kinds.iter().zip(done) {
         match done {
             Ok(done) => stamped.extend(take(&mut tally, done)),
             Err(fault) => {
@@ -120,11 +117,10 @@ fn note_unlisted(tally: &mut Tally, what: &str, fault: Option<&Fault>) {
 
 fn note_secret(tally: &mut Tally, found: &Found, order: &Order) {
     match found {
-        Found::At(_) | Found::Class => {}
         Found::Nowhere if tally.matched > 0 => tally
             .notes
             .push(format!("Secret {} doesn't exist: new pods that require it won't start", order.secret)),
-        Found::Nowhere => {}
+        Found::At(_) | Found::Class | Found::Nowhere => {}
         Found::Unknown(fault) => {
             tally.notes.push(format!("Secret {} can't be read: {}", order.secret, words(fault)));
         }
@@ -210,10 +206,7 @@ struct Run<'a> {
 
 impl Run<'_> {
     /// Lists a kind to its end, then stamps.
-    async fn kind(&self, kind: &Kind, fault: Option<&Fault>) -> Result<OfKind, Fault> {
-        if let Some(fault) = fault {
-            return Err(fault.clone());
-        }
+    async fn kind(&self, kind: &Kind) -> Result<OfKind, Fault> {
         let mut of_kind = OfKind::default();
         let mut targets = Vec::new();
         for workload in self.list(kind).await? {
@@ -317,15 +310,14 @@ impl Run<'_> {
         if self.order.dry_run {
             query.push(("dryRun", "All"));
         }
-        let path = path::with(&cluster::workload(&self.session.api, id).await?, &query);
+        let path = path::with(&gather::place(self.session, id).await?, &query);
         let request = cluster::patch(&path, &patch(&id.kind, workload.uid, workload.version, stamp));
         let object: Value = self.session.api.json(request, WRITE_LIMIT).await?;
         self.read(&id.kind, &object)
     }
 
     async fn get(&self, workload: &Workload) -> Result<Workload, Fault> {
-        let path = cluster::workload(&self.session.api, &workload.id).await?;
-        let object: Value = self.session.api.json(cluster::get(&path), READ_LIMIT).await?;
+        let object: Value = gather::workload(self.session, &workload.id).await?;
         self.read(&workload.id.kind, &object)
     }
 

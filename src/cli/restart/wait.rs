@@ -14,7 +14,7 @@ use super::{
 use crate::{
     catalog::{Workload, read},
     cli::{Session, gather, output::Progress},
-    cluster::{self, READ_LIMIT},
+    cluster,
     decide::{self, OwnerFacts, PodFacts},
     engine::Fault,
     facts::{Namespace, Uid, WorkloadId},
@@ -144,9 +144,7 @@ fn prove(one: &mut Following, pods: Option<&Result<Pods, Fault>>) -> Option<Outc
 }
 
 async fn get(session: &Session, id: &WorkloadId) -> Result<Option<Workload>, Fault> {
-    let path = cluster::workload(&session.api, id).await;
-    let read = async { session.api.json(cluster::get(&path?), READ_LIMIT).await };
-    let object: Value = match read.await {
+    let object: Value = match gather::workload(session, id).await {
         Err(Fault::NotFound) => return Ok(None),
         object => object?,
     };

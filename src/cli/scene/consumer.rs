@@ -56,7 +56,7 @@ pub enum Fate {
     JobGoesOn,
     /// A Job that is over.
     JobEnded,
-    /// A CronJob: its next run starts with what is there then.
+    /// A `CronJob`: its next run starts with what is there then.
     NextRun {
         /// Whether there is no next run before somebody resumes it.
         suspended: bool,

@@ -3,7 +3,7 @@
 use crate::{
     catalog::SecretFacts,
     engine::LedgerObject,
-    facts::{Name, Time, Uid, Version},
+    facts::{Name, Uid, Version},
     ledger::{
         Attempt, Book, Digest, DigestKey, Findings, HEAD, Head, History, KEY_BYTES, Moment, Part, Point,
         SCHEME, Sight, Value,
@@ -70,13 +70,15 @@ impl Ledger {
         by: Point,
     ) -> History {
         let mut history = recorded.clone();
-        let (value, written) = match (now, self.compares) {
+        let value = match (now, self.compares) {
             (_, Compares::Nothing) => return history,
-            (None, _) => (Value::Absent, None),
+            (None, _) => Value::Absent,
             (Some(secret), compares) => stands(secret, part, compares),
         };
         let after = self.book.seen_until(namespace);
-        history.learn(&Sight { value, written, moment: Moment::Gap { after, by } });
+        // The operator writes down every minute how far it saw. Times of writing that moved since say nothing then: other
+        // values do.
+        history.learn(&Sight { value, written: None, moment: Moment::Gap { after, by } });
         history
     }
 
@@ -104,16 +106,15 @@ impl Ledger {
     }
 }
 
-fn stands(secret: &SecretFacts, part: &Part, compares: Compares) -> (Value, Option<Time>) {
-    let (digest, written) = match part {
-        Part::All => (secret.all, secret.written),
-        Part::Key(key) => match secret.key(key) {
-            Some(key) => (key.digest, key.written),
-            None => return (Value::Absent, None),
-        },
+fn stands(secret: &SecretFacts, part: &Part, compares: Compares) -> Value {
+    let digest = match part {
+        Part::All => Some(secret.all),
+        Part::Key(key) => secret.key(key).map(|key| key.digest),
     };
-    let digest = if compares == Compares::Versions { Digest(u128::from(secret.version.0)) } else { digest };
-    (Value::Present(digest), written)
+    let of_version = Digest(u128::from(secret.version.0));
+    digest.map_or(Value::Absent, |digest| {
+        Value::Present(if compares == Compares::Versions { of_version } else { digest })
+    })
 }
 
 /// A key for digests that are compared with nobody's: where there is no ledger.

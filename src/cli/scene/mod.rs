@@ -26,7 +26,7 @@ use crate::{
         beside::ProviderClassFacts,
         mounted::{MountFacts, Mounts},
         policy::{self, Mode, Source},
-        reference::Reference,
+        reference::{Reference, Rolls},
     },
     decide::{
         self, Bench, Births, Consumed, Consumption, Decision, ExactLists, Facts, Judgement, Mounted,
@@ -212,7 +212,7 @@ impl Scene {
                 undecided.push(pod);
             }
         }
-        Ok(Look { verdict, stale, undecided, consumption })
+        Ok(Look { consumption, verdict, stale, undecided })
     }
 
     /// What the operator would decide of a workload, by what is known here.
@@ -220,13 +220,12 @@ impl Scene {
     pub fn decision(&self, consumer: &Consumer, look: &Look<'_>) -> Option<Decision> {
         let workload = consumer.workload.as_ref()?;
         let (mode, source) = self.policy(consumer, None);
-        let consumes =
-            consumer.references.iter().any(|one| one.rolls == crate::catalog::reference::Rolls::Yes);
-        let all_off = look.consumption.all_off && consumes;
+        let any = consumer.references.iter().any(|one| one.rolls == Rolls::Yes);
+        let all_off = look.consumption.all_off && any;
         let step = decide::decide(&Facts {
             known: !look.consumption.untracked,
             deleting: workload.deleting,
-            consumes,
+            consumes: any,
             candidate: true,
             mode: if all_off { Mode::Off } else { mode },
             report: if source == Source::Problem {
@@ -286,7 +285,7 @@ impl Scene {
         for reference in consumption.rolling.iter().chain(&consumption.reported).map(|one| one.reference) {
             let secret = SecretId::new(consumer.namespace.clone(), reference.secret.clone());
             let stamped = decide::trusted(pod, &reference.secret, bench.marks);
-            let birth = Birth { uid: pod.uid, born: pod.born, stamped };
+            let birth = Birth { uid: pod.uid, born: pod.born, version: pod.version, stamped };
             for part in decide::parts(reference) {
                 let Some(history) = self.history(&secret, &part) else { continue };
                 let holds = match bench.mounted.get(&(reference.secret.clone(), pod.uid)) {

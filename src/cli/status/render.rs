@@ -111,7 +111,7 @@ fn pods(pods: &PodsReport) -> String {
             .collect();
     match pods.fresh {
         None if pods.live > 0 => {
-            said.push(format!("{} unknown", pods.live - pods.stale.len() - pods.undecided.len()))
+            said.push(format!("{} unknown", pods.live - pods.stale.len() - pods.undecided.len()));
         }
         Some(fresh) if fresh > 0 => said.push(format!("{fresh} fresh")),
         _ => {}

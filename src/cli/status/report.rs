@@ -211,9 +211,8 @@ pub fn report(scene: &Scene, target: Option<&Target>) -> Report {
 }
 
 fn is_meant(consumer: &Consumer, target: Option<&Target>) -> bool {
-    let consumes = !consumer.references.is_empty() || !consumer.injected.is_empty();
     match target {
-        None => consumes,
+        None => !consumer.references.is_empty() || !consumer.injected.is_empty(),
         Some(Target::Secret(name)) => consumer.names(name),
         Some(Target::ProviderClass(name)) => mounts(consumer, name),
         Some(Target::Consumer(target)) => target.is(&consumer.kind, &consumer.name),
@@ -352,14 +351,13 @@ fn held(scene: &Scene, consumer: &Consumer, look: &Look<'_>) -> Option<HeldRepor
         Decision::Hold(Held::RolloutRunning) => said(running(consumer)),
         Decision::Hold(Held::OperatorPaused) => said("the operator is paused".to_owned()),
         Decision::Hold(Held::InventoryUnknown) => said("what it consumes isn't known".to_owned()),
-        Decision::Hold(_) => said(String::new()),
         Decision::Report(ReportOnly::Attempted) => said("this version was tried already".to_owned()),
         Decision::Report(ReportOnly::InvalidAnnotation) => said(
             consumer.policy.problems.first().map(|problem| problem.message.to_string()).unwrap_or_default(),
         ),
         // Where there is no ledger, nobody reports anything.
         Decision::Report(ReportOnly::FirstSight) if scene.ledger.is_none() => None,
-        Decision::Report(_) => said(String::new()),
+        Decision::Hold(_) | Decision::Report(_) => said(String::new()),
         Decision::Skip(_) if !look.stale.is_empty() => said(String::new()),
         Decision::Roll => {
             told().map(|told| HeldReport { reason: "told".to_owned(), detail: told.note.clone() })

@@ -146,13 +146,10 @@ async fn agree(operator: &Operator, stage: &Stage, report: &Value) {
     for consumer in report["consumers"].as_array().unwrap() {
         let name = consumer["name"].as_str().unwrap();
         let labels = [("namespace", stage.ns.name.as_str()), ("name", name)];
-        let stale = consumer["pods"]["stale"].as_array().unwrap();
-        assert!(stale.iter().all(|pod| pod["state"] == "stale"), "{consumer:#}");
+        let old = consumer["pods"]["stale"].as_array().unwrap();
+        assert!(old.iter().all(|pod| pod["state"] == "stale"), "{consumer:#}");
         let metric = operator.metric("uptake_stale_pods", &labels).await;
-        assert!(
-            (metric - f64::from(u32::try_from(stale.len()).unwrap())).abs() < 0.5,
-            "{metric} {consumer:#}"
-        );
+        assert!((metric - f64::from(u32::try_from(old.len()).unwrap())).abs() < 0.5, "{metric} {consumer:#}");
     }
 }
 
