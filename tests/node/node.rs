@@ -79,6 +79,10 @@ impl Node {
     pub fn down(mut self) -> Result<()> {
         drop(self.boot.stdin.take());
         let ended = self.boot.wait()?;
+        let left = left_behind(&format!("uptake-node-{}", self.boot.id()), &self.folder)?;
+        if !left.is_empty() {
+            return Err(format!("left behind: {}", left.join(", ")).into());
+        }
         if ended.success() { Ok(()) } else { Err(format!("taking the node down: {ended}").into()) }
     }
 
@@ -143,6 +147,24 @@ impl Node {
     fn pid(&self) -> String {
         fs::read_to_string(self.folder.join("pid")).unwrap_or_default().trim().to_owned()
     }
+}
+
+/// Processes in the node's cgroups, these cgroups, and mounts below its folder. Its links are in a network that goes with
+/// its last process.
+fn left_behind(cgroup: &str, folder: &Path) -> Result<Vec<String>> {
+    let mut left = Vec::new();
+    for process in fs::read_dir("/proc")?.flatten() {
+        let groups = fs::read_to_string(process.path().join("cgroup")).unwrap_or_default();
+        if groups.contains(cgroup) {
+            left.push(format!("process {}", process.file_name().display()));
+        }
+    }
+    let found = said(Command::new("find").args(["/sys/fs/cgroup", "-maxdepth", "8", "-name", cgroup]))?;
+    left.extend(found.lines().map(|path| format!("cgroup {path}")));
+    let folder = folder.display().to_string();
+    let mounts = fs::read_to_string("/proc/self/mountinfo")?;
+    left.extend(mounts.lines().filter(|mount| mount.contains(&folder)).map(|mount| format!("mount {mount}")));
+    Ok(left)
 }
 
 /// Where the node's scripts lie.

@@ -36,9 +36,9 @@ enum Starts {
 }
 
 const TRIALS: [Trial; 4] = [
-    Trial { name: "new pod, quiet", at_a_time: 2, starts: Starts::New },
+    Trial { name: "new pod, quiet", at_a_time: 4, starts: Starts::New },
     Trial { name: "new pod, busy", at_a_time: 20, starts: Starts::New },
-    Trial { name: "restart, quiet", at_a_time: 2, starts: Starts::Again },
+    Trial { name: "restart, quiet", at_a_time: 4, starts: Starts::Again },
     Trial { name: "restart, busy", at_a_time: 20, starts: Starts::Again },
 ];
 
