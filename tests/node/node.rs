@@ -77,12 +77,14 @@ impl Node {
 
     /// Takes it down; an error says what is left.
     pub fn down(mut self) -> Result<()> {
+        let network = fs::read_link(format!("/proc/{}/ns/net", self.pid())).ok();
         drop(self.boot.stdin.take());
         let ended = self.boot.wait()?;
-        let left = left_behind(&format!("uptake-node-{}", self.boot.id()), &self.folder)?;
-        if !left.is_empty() {
-            return Err(format!("left behind: {}", left.join(", ")).into());
-        }
+        let cgroup = format!("uptake-node-{}", self.boot.id());
+        until(Duration::from_secs(5), || {
+            let left = left_behind(&cgroup, network.as_deref(), &self.folder)?;
+            if left.is_empty() { Ok(()) } else { Err(format!("left behind: {}", left.join(", ")).into()) }
+        })?;
         if ended.success() { Ok(()) } else { Err(format!("taking the node down: {ended}").into()) }
     }
 
@@ -134,13 +136,13 @@ impl Node {
         said(&mut command).map(drop)
     }
 
-    /// A command in the node's mount and pid namespaces.
-    fn inside(&self) -> Command {
+    /// A program of the node's own, as long as it lives.
+    pub fn inside(&self) -> Command {
         let pid = self.pid();
         let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
         let first = children.split_whitespace().next().unwrap_or_default();
         let mut command = Command::new("nsenter");
-        command.args(["--target", first, "--mount", "--pid", "--"]).stdin(Stdio::null());
+        command.args(["--target", first, "--mount", "--pid", "--net", "--"]).stdin(Stdio::null());
         command
     }
 
@@ -149,13 +151,14 @@ impl Node {
     }
 }
 
-/// Processes in the node's cgroups, these cgroups, and mounts below its folder. Its links are in a network that goes with
-/// its last process.
-fn left_behind(cgroup: &str, folder: &Path) -> Result<Vec<String>> {
+/// Processes in the node's cgroups or in its network, which goes with the last of them and its links with it; these cgroups,
+/// and mounts below its folder.
+fn left_behind(cgroup: &str, network: Option<&Path>, folder: &Path) -> Result<Vec<String>> {
     let mut left = Vec::new();
     for process in fs::read_dir("/proc")?.flatten() {
         let groups = fs::read_to_string(process.path().join("cgroup")).unwrap_or_default();
-        if groups.contains(cgroup) {
+        let its_network = fs::read_link(process.path().join("ns/net")).ok();
+        if groups.contains(cgroup) || (network.is_some() && its_network.as_deref() == network) {
             left.push(format!("process {}", process.file_name().display()));
         }
     }

@@ -27,7 +27,6 @@ pub fn tell(stage: &Stage, node: &Node, tries: usize) -> Result<()> {
     upgrade::tell(stage, node)?;
     let prometheus = watched::Prometheus::start(stage, node)?;
     broken::tell(stage, node, &prometheus)?;
-    drop(prometheus);
     asked::without(stage, node)?;
     killed::tell(stage, node)?;
     frozen::tell(stage, node)?;

@@ -1,10 +1,6 @@
 //! A Prometheus that scrapes both replicas and knows the chart's alerts.
 
-use std::{
-    fs,
-    path::Path,
-    process::{Child, Stdio},
-};
+use std::{fs, path::Path, process::Stdio};
 
 use serde_json::{Value, json};
 
@@ -20,15 +16,8 @@ const ADDRESS: &str = "127.0.0.1:29090";
 /// The alerts wait for minutes; a story doesn't.
 const PATIENCE_OF_ALERTS: &str = "5s";
 
-/// Its process; dies with the node's network at the latest.
-pub struct Prometheus(Child);
-
-impl Drop for Prometheus {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
+/// Goes with the node.
+pub struct Prometheus;
 
 impl Prometheus {
     pub fn start(stage: &Stage, node: &Node) -> Result<Self> {
@@ -38,15 +27,15 @@ impl Prometheus {
         fs::write(folder.join("rules.yaml"), rules(node)?)?;
         fs::write(folder.join("prometheus.yaml"), scraped(node, &folder.join("rules.yaml"))?)?;
         let log = fs::File::create(node.folder.join("prometheus.log"))?;
-        let process = node
-            .program("prometheus")
+        node.inside()
+            .arg("prometheus")
             .arg(format!("--config.file={}", folder.join("prometheus.yaml").display()))
             .arg(format!("--storage.tsdb.path={}", folder.join("data").display()))
             .arg(format!("--web.listen-address={ADDRESS}"))
             .stdout(Stdio::null())
             .stderr(log)
             .spawn()?;
-        let prometheus = Self(process);
+        let prometheus = Self;
         until(PATIENCE, || {
             let up = prometheus.ask(node, "sum(up{job=\"uptake\"})")?;
             if value(&up) == Some("2") { Ok(()) } else { Err(format!("up: {up}").into()) }
