@@ -56,7 +56,7 @@ fn run(programs: &Path, images: &Path, uptake: &Path) -> Result<()> {
                 None => Ok(()),
             }
         }
-        Err(error) => Err(node.fail(error)),
+        Err(error) => Err(node.fail(&error)),
     }
 }
 

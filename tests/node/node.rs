@@ -48,7 +48,7 @@ impl Node {
         node.booted_in = began.elapsed();
         match ready {
             Ok(()) => Ok(node),
-            Err(error) => Err(node.fail(error)),
+            Err(error) => Err(node.fail(&error)),
         }
     }
 
@@ -68,7 +68,7 @@ impl Node {
     }
 
     /// Takes it down, keeps its logs, and gives the error back with their folder.
-    pub fn fail(self, error: crate::Error) -> crate::Error {
+    pub fn fail(self, error: &crate::Error) -> crate::Error {
         let folder = self.folder.clone();
         let _ = fs::write(folder.join("keep"), "");
         let down = self.down().err().map(|error| format!("; and {error}")).unwrap_or_default();

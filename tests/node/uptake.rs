@@ -78,7 +78,7 @@ pub fn leader(node: &Node) -> Result<Replica> {
 }
 
 /// Samples of a replica's metrics page whose line starts with that.
-pub fn metrics(node: &Node, pod: &str, start: &str) -> Result<Vec<(String, f64)>> {
+pub fn metrics(node: &Node, pod: &str, start: &str) -> Result<Vec<(String, usize)>> {
     let page = node.kubectl(&[
         "get",
         "--raw",
@@ -92,7 +92,7 @@ pub fn metrics(node: &Node, pod: &str, start: &str) -> Result<Vec<(String, f64)>
 }
 
 /// The sum of these samples.
-pub fn metric(node: &Node, pod: &str, start: &str) -> Result<f64> {
+pub fn metric(node: &Node, pod: &str, start: &str) -> Result<usize> {
     Ok(metrics(node, pod, start)?.iter().map(|(_, value)| value).sum())
 }
 

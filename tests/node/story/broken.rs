@@ -10,7 +10,7 @@ use crate::{
     wait::{PATIENCE, check, until},
 };
 
-pub fn tell(stage: &Stage, node: &Node, prometheus: &Prometheus) -> Result<()> {
+pub fn tell(stage: &Stage, node: &Node, prometheus: &Prometheus<'_>) -> Result<()> {
     stage.chapter("A wrong password: its first consumer doesn't become ready");
     node.apply(include_str!("../trial.yaml"))?;
     shop::settled(node, "trial")?;
@@ -19,10 +19,10 @@ pub fn tell(stage: &Stage, node: &Node, prometheus: &Prometheus) -> Result<()> {
     shop::rotate(stage, node, "trial", "wrong")?;
     until(PATIENCE, || {
         let open = uptake::events(node, "trial", "BreakerOpen")?;
-        let note = open.first().map(|event| shop::text(event, "/note"));
-        note.ok_or_else(|| "no Event BreakerOpen".into())
+        let said = open.first().map(|event| shop::text(event, "/note"));
+        said.ok_or_else(|| "no Event BreakerOpen".into())
     })
-    .map(|note| stage.output(&format!("BreakerOpen  {note}")))?;
+    .map(|said| stage.output(&format!("BreakerOpen  {said}")))?;
     let broken = shop::rolled(&before, &shop::look(node, "trial")?);
     check(broken.len() == 1, format!("one consumer is rolled, not {broken:?}"))?;
     stage.output(&processes(node)?);
@@ -30,8 +30,8 @@ pub fn tell(stage: &Stage, node: &Node, prometheus: &Prometheus) -> Result<()> {
         "{} is broken, but serves: its old pod lives; the breaker holds the two others",
         broken.join("")
     ));
-    prometheus.fires(stage, node, "UptakeBreakerOpen")?;
-    prometheus.fires(stage, node, "UptakeStalePods")?;
+    prometheus.fires(stage, "UptakeBreakerOpen")?;
+    prometheus.fires(stage, "UptakeStalePods")?;
 
     stage.chapter("The password is corrected");
     shop::rotate(stage, node, "trial", "corrected")?;
@@ -41,11 +41,11 @@ pub fn tell(stage: &Stage, node: &Node, prometheus: &Prometheus) -> Result<()> {
     let rolled = shop::rolled(&before, &shop::look(node, "trial")?);
     check(rolled.len() == 3, "all three are rolled")?;
     stage.fact("all three run with it");
-    prometheus.clears(stage, node, "UptakeBreakerOpen")?;
-    prometheus.clears(stage, node, "UptakeStalePods")
+    prometheus.clears(stage, "UptakeBreakerOpen")?;
+    prometheus.clears(stage, "UptakeStalePods")
 }
 
 fn processes(node: &Node) -> Result<String> {
     let lines = shop::printed(node, "trial")?;
-    Ok(lines.iter().map(|(pod, line)| format!("{pod:<28} {line}\n")).collect())
+    Ok(lines.iter().map(|(pod, line)| format!("{pod:<28} {line}")).collect::<Vec<_>>().join("\n"))
 }

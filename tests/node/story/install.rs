@@ -17,10 +17,7 @@ pub fn tell(stage: &Stage, node: &Node) -> Result<()> {
     for replica in until(PATIENCE, || two_ready(node))? {
         let leads = uptake::metric(node, &replica.pod, "uptake_leader ")?;
         stage.output(&format!("{}  uptake_leader {leads}", replica.pod));
-        check(
-            leads == f64::from(u8::from(replica.pod == leader.pod)),
-            "the replica that holds the Lease leads",
-        )?;
+        check(leads == usize::from(replica.pod == leader.pod), "the replica that holds the Lease leads")?;
     }
     stage.fact("both are ready, one leads");
     check(shop::look(node, "shop")? == before, "installing rolls nothing")?;

@@ -52,7 +52,7 @@ fn metrics(stage: &Stage, node: &Node, consumers: usize) -> Result<()> {
     }
     let completed =
         counted.iter().filter(|(series, _)| series.contains("outcome=\"completed\"")).map(|(_, value)| value);
-    check(completed.sum::<f64>() == consumers as f64, "the metrics count as many completed rollouts")?;
+    check(completed.sum::<usize>() == consumers, "the metrics count as many completed rollouts")?;
     stage.fact("Events and metrics say so");
     Ok(())
 }

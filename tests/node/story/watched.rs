@@ -17,10 +17,12 @@ const ADDRESS: &str = "127.0.0.1:29090";
 const PATIENCE_OF_ALERTS: &str = "5s";
 
 /// Goes with the node.
-pub struct Prometheus;
+pub struct Prometheus<'a> {
+    node: &'a Node,
+}
 
-impl Prometheus {
-    pub fn start(stage: &Stage, node: &Node) -> Result<Self> {
+impl<'a> Prometheus<'a> {
+    pub fn start(stage: &Stage, node: &'a Node) -> Result<Self> {
         stage.chapter("Prometheus scrapes both replicas");
         let folder = node.folder.join("prometheus");
         fs::create_dir(&folder)?;
@@ -35,24 +37,24 @@ impl Prometheus {
             .stdout(Stdio::null())
             .stderr(log)
             .spawn()?;
-        let prometheus = Self;
+        let prometheus = Self { node };
         until(PATIENCE, || {
-            let up = prometheus.ask(node, "sum(up{job=\"uptake\"})")?;
+            let up = prometheus.ask("sum(up{job=\"uptake\"})")?;
             if value(&up) == Some("2") { Ok(()) } else { Err(format!("up: {up}").into()) }
         })?;
         stage.act("promtool query instant 'max by (pod) (uptake_leader)'");
-        let leaders = prometheus.ask(node, "max by (pod) (uptake_leader)")?;
+        let leaders = prometheus.ask("max by (pod) (uptake_leader)")?;
         for sample in leaders.as_array().into_iter().flatten() {
             stage.output(&format!("{} {}", sample["metric"]["pod"], sample["value"][1]));
         }
-        check(value(&prometheus.ask(node, "sum(uptake_leader)")?) == Some("1"), "one replica leads")?;
+        check(value(&prometheus.ask("sum(uptake_leader)")?) == Some("1"), "one replica leads")?;
         stage.fact("both are scraped");
         Ok(prometheus)
     }
 
-    pub fn fires(&self, stage: &Stage, node: &Node, alert: &str) -> Result<()> {
+    pub fn fires(&self, stage: &Stage, alert: &str) -> Result<()> {
         let firing = until(PATIENCE, || {
-            let firing = self.firing(node, alert)?;
+            let firing = self.firing(alert)?;
             firing.ok_or_else(|| format!("{alert} doesn't fire").into())
         })?;
         stage.output(&format!("ALERTS {firing}"));
@@ -60,8 +62,8 @@ impl Prometheus {
         Ok(())
     }
 
-    pub fn clears(&self, stage: &Stage, node: &Node, alert: &str) -> Result<()> {
-        until(PATIENCE, || match self.firing(node, alert)? {
+    pub fn clears(&self, stage: &Stage, alert: &str) -> Result<()> {
+        until(PATIENCE, || match self.firing(alert)? {
             None => Ok(()),
             Some(firing) => Err(format!("still {firing}").into()),
         })?;
@@ -69,14 +71,14 @@ impl Prometheus {
         Ok(())
     }
 
-    fn firing(&self, node: &Node, alert: &str) -> Result<Option<String>> {
+    fn firing(&self, alert: &str) -> Result<Option<String>> {
         let query = format!("ALERTS{{alertname=\"{alert}\",alertstate=\"firing\"}}");
-        let found = self.ask(node, &query)?;
+        let found = self.ask(&query)?;
         Ok(found.get(0).map(|sample| sample["metric"].to_string()))
     }
 
-    fn ask(&self, node: &Node, query: &str) -> Result<Value> {
-        let mut command = node.program("promtool");
+    fn ask(&self, query: &str) -> Result<Value> {
+        let mut command = self.node.program("promtool");
         let answer =
             said(command.args(["query", "instant", "--format=json", &format!("http://{ADDRESS}"), query]))?;
         Ok(serde_json::from_str(&answer)?)
