@@ -10,7 +10,7 @@ said=$("$(dirname "$0")/packages.sh" 2>&1) || no "${said##*$'\n'}"
 unshare --mount --pid --fork --kill-child --mount-proc --net --uts --ipc --cgroup true 2>/dev/null ||
   no "namespaces can't be made here"
 PATH=$PATH:/usr/sbin:/sbin
-unshare --net bash -c 'ip link add b type bridge && ip link add v type veth peer w && nft list ruleset' >/dev/null 2>&1 ||
+unshare --net bash -c 'ip link add br0 type bridge && ip link add v0 type veth peer name v1 && nft list ruleset' >/dev/null 2>&1 ||
   no "bridges, pairs of links or nftables can't be made here"
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
