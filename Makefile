@@ -9,7 +9,7 @@ include node.mk
 include release.mk
 
 help: ## this list
-	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST)
+	@sed -nE 's/^([a-z0-9-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST)
 
 demo: need-rust need-go ## a real control plane, nine consumers of one Secret, and what Uptake does (KEEP=1 leaves it up)
 	@$(MAKE) --no-print-directory cluster

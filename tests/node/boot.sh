@@ -25,7 +25,7 @@ if grep -q '^[1-9]' /proc/self/cgroup; then
   done </proc/self/cgroup
 else
   for controller in $(cat /sys/fs/cgroup/cgroup.controllers); do
-    echo "+$controller" >/sys/fs/cgroup/cgroup.subtree_control
+    echo "+$controller" 2>/dev/null >/sys/fs/cgroup/cgroup.subtree_control || true
   done
   cgroups+=("/sys/fs/cgroup/$name")
   mkdir "${cgroups[-1]}"
