@@ -9,6 +9,9 @@ no() {
 said=$("$(dirname "$0")/packages.sh" 2>&1) || no "${said##*$'\n'}"
 unshare --mount --pid --fork --kill-child --mount-proc --net --uts --ipc --cgroup true 2>/dev/null ||
   no "namespaces can't be made here"
+musl=$(uname -m)-unknown-linux-musl
+[ -d "$(rustc --print target-libdir --target "$musl" 2>/dev/null)" ] ||
+  { [ "${CI:-}" = true ] && rustup target add "$musl" >/dev/null 2>&1; } || no "the Rust target $musl is missing"
 PATH=$PATH:/usr/sbin:/sbin
 unshare --net bash -c 'ip link add br0 type bridge && ip link add v0 type veth peer name v1 && nft list ruleset' >/dev/null 2>&1 ||
   no "bridges, pairs of links or nftables can't be made here"
