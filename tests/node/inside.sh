@@ -80,7 +80,7 @@ start apiserver kube-apiserver --etcd-servers http://127.0.0.1:24790 --secure-po
 until ctr version >/dev/null 2>&1; do sleep 0.1; done
 for archive in "$IMAGES"/*.tar; do
   base=() # an OCI archive knows its tag only
-  ! tar -tf "$archive" | grep -qx oci-layout || base=(--base-name "docker.io/library/$(basename "$archive" .tar)")
+  [[ $(tar -tf "$archive") != *oci-layout* ]] || base=(--base-name "docker.io/library/$(basename "$archive" .tar)")
   ctr -n k8s.io images import "${base[@]}" "$archive" >>"$FOLDER/import.log" 2>&1
 done
 until kubectl get --raw /readyz >/dev/null 2>&1; do sleep 0.2; done
