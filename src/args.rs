@@ -6,6 +6,9 @@ use clap::{ArgAction, Parser, Subcommand, ValueEnum};
 use tracing::Level;
 
 use crate::{
+    cli::args::{
+        CheckArgs, CompletionArgs, GateArgs, PurgeArgs, ReleaseArgs, RestartArgs, StatusArgs, VersionArgs,
+    },
     facts::{KNOWN_KINDS, KnownKind},
     record::LogFormat,
 };
@@ -26,6 +29,22 @@ pub enum Command {
     Controller(Box<ControllerArgs>),
     /// Asks a page of a running operator until it answers with success
     Probe(ProbeArgs),
+    /// Shows who consumes which Secret, and which pods hold an old value
+    Status(Box<StatusArgs>),
+    /// Rolls every consumer of a Secret now
+    Restart(Box<RestartArgs>),
+    /// For deploy pipelines: passes when no pod holds an old value and every key is there
+    Gate(Box<GateArgs>),
+    /// For repositories: finds every pod template that consumes a Secret
+    Check(Box<CheckArgs>),
+    /// Lets a Secret's version be rolled that broke its first consumer
+    Release(Box<ReleaseArgs>),
+    /// Removes the operator's ledger and key
+    Purge(Box<PurgeArgs>),
+    /// Shows the version
+    Version(VersionArgs),
+    /// Prints completions for a shell
+    Completion(CompletionArgs),
 }
 
 /// `uptake probe`.
@@ -221,7 +240,11 @@ impl FromStr for WorkloadArg {
     }
 }
 
-fn duration(text: &str) -> Result<Duration, String> {
+/// A span of time, as people write it.
+///
+/// # Errors
+/// It is none.
+pub fn duration(text: &str) -> Result<Duration, String> {
     humantime::parse_duration(text).map_err(|error| format!("{error} (for example 2s, 500ms, 15m)"))
 }
 

@@ -22,6 +22,7 @@
 //! | [`cluster`] | performs the engine's API calls | yes |
 //! | [`leader`] | which of several replicas may write, and until when | yes |
 //! | [`record`] | Events, metrics, logs | yes |
+//! | [`cli`] | the verbs that people call, with or without an operator in the cluster | yes |
 //!
 //! Around the rooms: [`args`] is what the user typed, [`config`] what it means, [`operator`] starts and joins everything,
 //! [`server`] shows metrics and probes, [`probe`] asks for them.
@@ -31,6 +32,7 @@
 pub mod agenda;
 pub mod args;
 pub mod catalog;
+pub mod cli;
 pub mod cluster;
 pub mod config;
 pub mod decide;

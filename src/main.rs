@@ -2,27 +2,42 @@
 
 use std::process::ExitCode;
 
-use clap::Parser as _;
+use clap::{CommandFactory as _, FromArgMatches as _};
 use uptake::{
     args::{Args, Command},
+    cli::{self, Exit},
     config::Config,
     operator, probe, record,
 };
 
-/// A wrong flag. clap exits with it by itself.
-const USAGE: u8 = 2;
 const FAILED: u8 = 1;
 
 fn main() -> ExitCode {
-    match Args::parse().command {
+    match parse().command {
         Command::Controller(args) => match Config::try_from(*args) {
             Ok(config) => controller(config),
-            Err(error) => fail(USAGE, &error),
+            Err(error) => fail(Exit::Usage.code(), &error),
         },
         Command::Probe(args) => match probe::run(&args) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => fail(FAILED, &error),
         },
+        command => verb(command),
+    }
+}
+
+/// What the user typed; as a kubectl plugin the binary is called as kubectl's verb. clap ends with 2 where it
+/// makes no sense.
+fn parse() -> Args {
+    let command = cli::named(Args::command(), std::env::args_os().next().as_deref());
+    let matches = command.get_matches();
+    Args::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+}
+
+fn verb(command: Command) -> ExitCode {
+    match tokio::runtime::Runtime::new() {
+        Ok(runtime) => runtime.block_on(cli::run(command)).into(),
+        Err(error) => fail(Exit::Failed.code(), &error),
     }
 }
 

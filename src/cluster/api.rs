@@ -15,6 +15,8 @@ use crate::engine::Fault;
 
 /// The `Accept` value of lists of which only `metadata` is wanted.
 pub const METADATA_ONLY: &str = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io";
+/// The same of one object.
+const OBJECT_METADATA_ONLY: &str = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io";
 const JSON: &str = "application/json";
 /// The content type of a merge patch.
 pub const MERGE_PATCH: &str = "application/merge-patch+json";
@@ -35,13 +37,14 @@ const STATUS_LIMIT: usize = 64 << 10;
 pub struct Api {
     client: Client,
     plurals: Plurals,
+    patience: Duration,
 }
 
 impl Api {
     /// Over that client. It must not retry by itself: a retried write would be hidden from the engine.
     #[must_use]
     pub fn new(client: Client) -> Self {
-        Self { client, plurals: Plurals::default() }
+        Self { client, plurals: Plurals::default(), patience: Duration::MAX }
     }
 
     /// What custom kinds are called in URLs.
@@ -50,12 +53,18 @@ impl Api {
         &self.plurals
     }
 
+    /// Waits no longer than that for any answer, whatever a request's own limit is.
+    #[must_use]
+    pub fn with_patience(self, patience: Duration) -> Self {
+        Self { patience, ..self }
+    }
+
     /// Opens an answer: its body when its head says success.
     ///
     /// # Errors
     /// Whatever else than success.
     pub async fn open(&self, request: Request<Body>, limit: Duration) -> Result<Body, Fault> {
-        within(limit, async {
+        within(limit.min(self.patience), async {
             let answer = self.client.send(request).await.map_err(|error| fault::of_transport(&error))?;
             let (head, body) = answer.into_parts();
             if head.status.is_success() {
@@ -72,7 +81,7 @@ impl Api {
     /// # Errors
     /// Whatever else than success.
     pub async fn bytes(&self, request: Request<Body>, limit: Duration) -> Result<Wiped, Fault> {
-        within(limit, async {
+        within(limit.min(self.patience), async {
             let body = self.open(request, limit).await?;
             body::read(body, BODY_LIMIT).await
         })
@@ -109,8 +118,16 @@ pub fn undecodable() -> Fault {
 async fn within<T>(limit: Duration, call: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
     match tokio::time::timeout(limit, call).await {
         Ok(done) => done,
-        Err(_) => Err(Fault::Unknown(format!("no answer within {} s", limit.as_secs()))),
+        Err(_) => Err(Fault::Unknown(format!("{NO_ANSWER} {}", humantime::format_duration(limit)))),
     }
+}
+
+/// The words for a request whose time is over.
+const NO_ANSWER: &str = "no answer within";
+
+/// Whether a request's time was over.
+pub fn is_timeout(fault: &Fault) -> bool {
+    matches!(fault, Fault::Unknown(words) if words.starts_with(NO_ANSWER))
 }
 
 /// A GET.
@@ -121,6 +138,11 @@ pub fn get(path: &str) -> Request<Body> {
 /// A GET of metadata only.
 pub fn get_metadata(path: &str) -> Request<Body> {
     request(Method::GET, path, METADATA_ONLY, None)
+}
+
+/// A GET of one object's metadata only.
+pub fn get_object_metadata(path: &str) -> Request<Body> {
+    request(Method::GET, path, OBJECT_METADATA_ONLY, None)
 }
 
 /// A request with a body.

@@ -72,6 +72,14 @@ pub async fn get_or_create(api: &Api, namespace: &str) -> Result<DigestKey, Dige
     key.ok_or_else(|| DigestKeyError::Damaged(namespace.to_owned()))
 }
 
+/// The key, as it is; none if there is none.
+///
+/// # Errors
+/// It can't be read.
+pub async fn find(api: &Api, namespace: &str) -> Result<Option<DigestKey>, Fault> {
+    Ok(read(api, namespace).await?.flatten())
+}
+
 /// `None`: there is no Secret. `Some(None)`: it holds no key.
 async fn read(api: &Api, namespace: &str) -> Result<Option<Option<DigestKey>>, Fault> {
     #[derive(Deserialize)]

@@ -8,7 +8,7 @@ use crate::{
 };
 
 /// `reportingController` of all Events.
-const CONTROLLER: &str = "uptake.dev/controller";
+pub const CONTROLLER: &str = "uptake.dev/controller";
 /// The API's limit of `note`, in bytes.
 const NOTE_LIMIT: usize = 1024;
 /// The API's limit of a label's value.

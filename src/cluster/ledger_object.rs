@@ -4,15 +4,44 @@ use std::collections::BTreeMap;
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Value, json, value::RawValue};
 
-use crate::{engine::LedgerObject, facts::Version};
+use super::{Api, api, list::List, path};
+use crate::{
+    engine::{Fault, LedgerObject},
+    facts::Version,
+};
 
 /// The type of the Secrets that hold the ledger. The watch leaves them out.
 pub const TYPE: &str = "uptake.dev/ledger";
 /// The label of everything that Uptake makes.
 pub const MANAGED: (&str, &str) = ("app.kubernetes.io/managed-by", "uptake");
 const DATA_KEY: &str = "ledger";
+/// Ledger objects have up to 64 KiB.
+const PAGE: u16 = 100;
+
+/// All ledger objects in Uptake's own namespace.
+///
+/// # Errors
+/// They can't be listed.
+pub async fn list(api: &Api, own_namespace: &str) -> Result<Vec<LedgerObject>, Fault> {
+    let (label, value) = MANAGED;
+    let labels = format!("{label}={value}");
+    let fields = format!("type={TYPE}");
+    let list = List {
+        path: &path::core(Some(own_namespace), "secrets"),
+        query: &[("labelSelector", &labels), ("fieldSelector", &fields)],
+        at: None,
+        page: PAGE,
+        metadata_only: false,
+    };
+    let each = |objects: &mut Vec<LedgerObject>, item: &RawValue| {
+        let stored: Stored = api::decode(item.get().as_bytes())?;
+        objects.push(stored.read().ok_or_else(api::undecodable)?);
+        Ok(())
+    };
+    Ok(list.each(api, Vec::new, each).await?.0)
+}
 
 /// The manifest that creates the object, or replaces the one of that version.
 pub fn manifest(namespace: &str, name: &str, over: Option<Version>, body: &[u8]) -> Value {

@@ -17,22 +17,25 @@ mod event;
 #[cfg(test)]
 pub(crate) mod fake;
 mod fault;
-mod ledger_object;
+pub(crate) mod ledger_object;
 mod list;
 mod meter;
 pub mod own_namespace;
 pub mod path;
 mod perform;
 mod plurals;
-mod stamp;
+pub(crate) mod stamp;
 
 pub use api::Api;
-pub(crate) use api::{READ_LIMIT, decode, get, send, undecodable};
+pub(crate) use api::{
+    READ_LIMIT, WRITE_LIMIT, decode, get, get_object_metadata, is_timeout, patch, send, undecodable,
+};
 pub use body::Wiped;
 pub(crate) use body::next_chunk;
 pub use client::{ConnectError, Connection, connect};
 pub use clock::ServerClock;
-pub use discover::{collection, look_up, serves};
+pub use discover::{collection, look_up, serves, workload};
+pub use event::CONTROLLER as EVENT_CONTROLLER;
 pub(crate) use fault::{Status, words};
 pub(crate) use list::{List, Page};
 pub use meter::Meter;

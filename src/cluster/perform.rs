@@ -17,7 +17,7 @@ use super::{
 use crate::{
     catalog::{ReadOptions, SecretFacts, Workload, read as catalog_read},
     decide::{OwnerFacts, PodFacts, read as decide_read},
-    engine::{Answer, Call, Fault, LedgerObject},
+    engine::{Answer, Call, Fault},
     facts::{Kind, Namespace, SecretId, Uid, Version, WorkloadId},
     leader::Term,
     ledger::DigestKey,
@@ -33,8 +33,6 @@ const NOTES_IN_FLIGHT: usize = 4;
 const LISTS_IN_FLIGHT: usize = 8;
 /// Pods and ReplicaSets a page; kubectl's and the API server's own number.
 const PAGE: u16 = 500;
-/// Ledger objects have up to 64 KiB.
-const LEDGER_PAGE: u16 = 100;
 
 /// What performing needs to know.
 #[derive(Clone)]
@@ -101,7 +99,9 @@ impl Performer {
     /// Performs a call. It always ends: each request in it has its limit.
     pub async fn perform(&self, call: Call) -> Answer {
         match call {
-            Call::ListLedger => Answer::Ledger(self.list_ledger().await),
+            Call::ListLedger => {
+                Answer::Ledger(ledger_object::list(&self.api, &self.config.own_namespace).await)
+            }
             Call::WriteLedger { name, over, body } => {
                 Answer::Written(self.write_ledger(&name, over, &body).await)
             }
@@ -121,25 +121,6 @@ impl Performer {
 
     fn ledger(&self) -> String {
         path::core(Some(&self.config.own_namespace), "secrets")
-    }
-
-    async fn list_ledger(&self) -> Result<Vec<LedgerObject>, Fault> {
-        let (label, value) = ledger_object::MANAGED;
-        let labels = format!("{label}={value}");
-        let fields = format!("type={}", ledger_object::TYPE);
-        let list = List {
-            path: &self.ledger(),
-            query: &[("labelSelector", &labels), ("fieldSelector", &fields)],
-            at: None,
-            page: LEDGER_PAGE,
-            metadata_only: false,
-        };
-        let each = |objects: &mut Vec<LedgerObject>, item: &RawValue| {
-            let stored: ledger_object::Stored = api::decode(item.get().as_bytes())?;
-            objects.push(stored.read().ok_or_else(api::undecodable)?);
-            Ok(())
-        };
-        Ok(list.each(&self.api, Vec::new, each).await?.0)
     }
 
     async fn write_ledger(&self, name: &str, over: Option<Version>, body: &[u8]) -> Result<Version, Fault> {

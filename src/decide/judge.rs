@@ -160,6 +160,7 @@ fn consumes(pod: &PodFacts, bench: &Bench<'_>, some: &[Consumed<'_>]) -> Result<
         let birth = Birth {
             uid: pod.uid,
             born: pod.born,
+            version: pod.version,
             stamped: trusted(pod, &consumed.reference.secret, bench.marks),
         };
         let mounted = bench.mounted.get(&(consumed.reference.secret.clone(), pod.uid));
@@ -202,7 +203,9 @@ fn worse(a: PodIs, b: PodIs) -> PodIs {
     if rank(&b) > rank(&a) { b } else { a }
 }
 
-fn has_started(pod: &PodFacts, containers: &Containers) -> bool {
+/// Whether the containers that a reference gives a value to have started.
+#[must_use]
+pub fn has_started(pod: &PodFacts, containers: &Containers) -> bool {
     match containers {
         Containers::All => pod.not_started.is_empty(),
         Containers::Named(names) => !names.iter().any(|name| pod.not_started.contains(name)),
@@ -211,7 +214,8 @@ fn has_started(pod: &PodFacts, containers: &Containers) -> bool {
 
 /// The version of a Secret that a pod's stamp names, if this ledger wrote that stamp on the workload: anybody
 /// can write anything into a template, and manifests travel between clusters.
-fn trusted(pod: &PodFacts, secret: &str, marks: Option<&Marks>) -> Option<Version> {
+#[must_use]
+pub fn trusted(pod: &PodFacts, secret: &str, marks: Option<&Marks>) -> Option<Version> {
     let (text, marks) = (pod.stamp.as_deref()?, marks?);
     if let Some(stamp) = Stamp::parse(text) {
         let version = stamp.get(secret)?;

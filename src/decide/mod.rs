@@ -1,6 +1,7 @@
 //! Pure: facts in, decision with its reason out.
 
 pub mod births;
+mod consumption;
 mod decision;
 mod judge;
 mod pod;
@@ -8,7 +9,10 @@ pub mod read;
 mod rules;
 
 pub use births::{Births, Exact, ExactLists};
+pub use consumption::{Consumption, Values, consumption, parts};
 pub use decision::{Decision, Held, Nothing, ReportOnly, Skipped};
-pub use judge::{Bench, Consumed, Judgement, Mounted, Verdict, is_live, judge, versions};
+pub use judge::{
+    Bench, Consumed, Judgement, Mounted, Verdict, has_started, is_live, judge, trusted, versions,
+};
 pub use pod::{OwnerFacts, PodFacts, Trouble};
 pub use rules::{Facts, Missing, Step, decide};

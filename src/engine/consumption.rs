@@ -11,33 +11,10 @@ use crate::{
         policy::{self, Mode, Source},
         reference::{Keys, Reference, Rolls},
     },
-    decide::{Consumed, Missing, ReportOnly},
+    decide::{self, Consumption, ReportOnly, Values, parts},
     facts::{SecretId, WorkloadId},
     ledger::{Entry, Full, History, Part, Since, Urgency, Value, Versions},
 };
-
-/// What a workload consumes in references that roll it.
-#[derive(Default)]
-pub(super) struct Consumption<'a> {
-    /// Of Secrets whose changes roll.
-    pub(super) rolling: Vec<Consumed<'a>>,
-    /// Of Secrets whose annotation says report.
-    pub(super) reported: Vec<Consumed<'a>>,
-    /// What is missing that its pods require.
-    pub(super) missing: Option<Missing>,
-    /// Whether all it consumes is of Secrets whose annotation says off.
-    pub(super) all_off: bool,
-    /// Something of it has no history yet.
-    pub(super) untracked: bool,
-}
-
-/// The parts of a Secret that a reference consumes.
-pub(super) fn parts(reference: &Reference) -> Vec<Part> {
-    match &reference.keys {
-        Keys::All => vec![Part::All],
-        Keys::Named(keys) => keys.iter().cloned().map(Part::Key).collect(),
-    }
-}
 
 /// The references that roll their workload.
 pub(super) fn rolling(workload: &Workload) -> impl Iterator<Item = &Reference> {
@@ -65,53 +42,31 @@ pub(super) fn references_hash(workload: &Workload) -> u64 {
     sha.finalize().iter().take(8).fold(0, |sum, &byte| sum << 8 | u64::from(byte))
 }
 
+impl Values for Engine {
+    fn mode(&self, secret: &SecretId) -> Option<Mode> {
+        self.secret_mode(secret)
+    }
+
+    fn is_left_out(&self, secret: &SecretId) -> bool {
+        self.outside.get(secret) == Some(&Outside::There)
+    }
+
+    fn is_present(&self, secret: &SecretId) -> bool {
+        self.sightings.get(secret).is_some_and(|sighting| sighting.present)
+    }
+
+    fn history(&self, secret: &SecretId, part: &Part) -> Option<&History> {
+        self.book.secret(secret)?.history(part)
+    }
+}
+
 impl Engine {
     pub(super) fn secret_id(workload: &Workload, reference: &Reference) -> SecretId {
         SecretId { namespace: workload.id.namespace.clone(), name: reference.secret.clone() }
     }
 
     pub(super) fn consumption<'a>(&'a self, workload: &'a Workload) -> Consumption<'a> {
-        let mut consumption = Consumption { all_off: true, ..Consumption::default() };
-        for reference in rolling(workload) {
-            let secret = Self::secret_id(workload, reference);
-            let mode = self.secret_mode(&secret);
-            if mode == Some(Mode::Off) {
-                continue;
-            }
-            consumption.all_off = false;
-            if self.outside.get(&secret) == Some(&Outside::There) {
-                continue;
-            }
-            let into =
-                if mode == Some(Mode::Report) { &mut consumption.reported } else { &mut consumption.rolling };
-            for part in parts(reference) {
-                match self.book.secret(&secret).and_then(|record| record.history(&part)) {
-                    None => consumption.untracked = true,
-                    Some(history) => {
-                        let absent = history.last().value == Value::Absent;
-                        if absent && reference.synced {
-                            // The driver removed it with the last pod, or hasn't made it yet: no pod can get
-                            // this absence, and none holds another value because of it.
-                            continue;
-                        }
-                        if absent && !reference.optional && consumption.missing.is_none() {
-                            consumption.missing = Some(self.missing(&secret, &part));
-                        }
-                        into.push(Consumed { reference, history, upto: None });
-                    }
-                }
-            }
-        }
-        consumption
-    }
-
-    fn missing(&self, secret: &SecretId, part: &Part) -> Missing {
-        let there = self.sightings.get(secret).is_some_and(|sighting| sighting.present);
-        let key = match part {
-            Part::Key(key) if there => Some(key.clone()),
-            Part::Key(_) | Part::All => None,
-        };
-        Missing { secret: secret.name.clone(), key }
+        decide::consumption(&workload.id.namespace, workload.references.iter(), self)
     }
 
     pub(super) fn secret_mode(&self, secret: &SecretId) -> Option<Mode> {
@@ -188,8 +143,8 @@ impl Engine {
     /// The versions that a workload would be stamped with now.
     pub(super) fn versions(&self, workload: &Workload) -> Versions {
         let consumption = self.consumption(workload);
-        let mut versions = crate::decide::versions(&consumption.rolling);
-        versions.extend(crate::decide::versions(&consumption.reported));
+        let mut versions = decide::versions(&consumption.rolling);
+        versions.extend(decide::versions(&consumption.reported));
         // What stood since the beginning was never seen to change: nothing is named by it.
         versions.retain(|_, version| version.0 > 0);
         versions

@@ -63,7 +63,7 @@ impl Engine {
             }
             histories.push((part, history));
         }
-        let edit = self.edit(Urgency::Soon);
+        let edit = self.edit(Urgency::Settling);
         // A record that exists always has its place.
         let _ = self.book.edit_secret(id, edit, |record| {
             for (part, history) in histories {
@@ -118,7 +118,7 @@ impl Engine {
             return false;
         }
         let parts: Vec<Part> = differing(&moved);
-        let edit = self.edit(Urgency::Soon);
+        let edit = self.edit(Urgency::Settling);
         let _ = self.book.edit_secret(id, edit, |record| {
             for (part, history) in moved {
                 record.begin(&part, history);
@@ -241,6 +241,8 @@ impl Engine {
             if self.united {
                 self.tell_untold(|told| told == kind);
             }
+            // What went while nobody watched is known now.
+            self.next_garbage = self.now.mono;
         }
     }
 

@@ -23,7 +23,7 @@ mod namespace;
 mod outlet;
 mod read;
 pub mod secret;
-mod start;
+pub(crate) mod start;
 mod workload;
 
 pub use follow::{Target, follow};

@@ -24,9 +24,9 @@ use crate::{
 };
 
 /// Left out at the server: Helm's releases are many and large, the ledger is Uptake's own.
-const SECRET_FIELDS: &str = "type!=helm.sh/release.v1,type!=uptake.dev/ledger";
+pub(crate) const SECRET_FIELDS: &str = "type!=helm.sh/release.v1,type!=uptake.dev/ledger";
 /// The group of the Secrets Store CSI driver's kinds.
-const SECRETS_STORE: &str = "secrets-store.csi.x-k8s.io";
+pub(crate) const SECRETS_STORE: &str = "secrets-store.csi.x-k8s.io";
 /// Secrets a page: 500 of the largest would be 750 MB.
 const SECRET_PAGE: u16 = 50;
 const PAGE: u16 = 500;

@@ -281,6 +281,8 @@ pub struct Pod {
     pub name: Name,
     /// Its place in the store's order.
     pub born: u64,
+    /// The version that it was changed at last.
+    pub changed: u64,
     pub created: Ms,
     pub owner: usize,
     pub set: Option<usize>,
@@ -306,6 +308,7 @@ impl Pod {
             name: self.name.clone(),
             uid: self.uid,
             born: Time(self.created),
+            version: Version(self.changed),
             owner: Some(owner),
             stamp: self.template.stamp.as_deref().map(Box::from),
             ended: self.ended,

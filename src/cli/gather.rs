@@ -1,0 +1,470 @@
+//! Lists what a scene is made of, all kinds at once, with the caller's rights. Nothing is decided here.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use futures::{StreamExt as _, stream};
+use serde_json::{Value, value::RawValue};
+
+use super::{
+    Class, CliError, Session,
+    scene::{Consumer, Fate, Gathered, Ledger, Scene, SeenPod, Told, Unknown, nobodys_key},
+};
+use crate::{
+    catalog::{
+        ReadOptions, SecretFacts,
+        beside::{Beside, ProviderClassFacts, ServiceAccountFacts},
+        mounted::MountFacts,
+        policy::{self, Mode, ReferenceAnnotations, annotation},
+        reference::Reference,
+        references::references,
+    },
+    cluster::{self, Api, List, READ_LIMIT, digest_key, ledger_object, path, words},
+    decide::{Exact, OwnerFacts, PodFacts, read as decide_read},
+    engine::Fault,
+    facts::{Kind, Name, Namespace, Raw, Uid, Version},
+    ledger::{DigestKey, Point},
+    watch::{
+        secret,
+        start::{SECRET_FIELDS, SECRETS_STORE},
+    },
+};
+
+/// kubectl's and the API server's own number.
+const PAGE: u16 = 500;
+/// Secrets a page: they may be large.
+const SECRET_PAGE: u16 = 50;
+/// ReplicaSets without a Deployment that are read at a time.
+const READS_IN_FLIGHT: usize = 8;
+/// The CLI reads workloads as the operator does by default.
+pub const READ: ReadOptions = ReadOptions { roll_volumes: true };
+
+/// What is wanted.
+#[derive(Clone, Debug, Default)]
+pub struct Wanted {
+    /// One Secret only; none: all.
+    pub secret: Option<Name>,
+}
+
+/// Gathers a scene: lists, then the lists that close births need.
+///
+/// # Errors
+/// Nothing at all can be listed.
+pub async fn scene(session: &Session, wanted: &Wanted) -> Result<Scene, CliError> {
+    let mut scene = Scene::assemble(gather(session, wanted).await?);
+    decide_births(session, &mut scene).await;
+    Ok(scene)
+}
+
+/// Asks for the pods at the versions near which pods were born.
+async fn decide_births(session: &Session, scene: &mut Scene) {
+    loop {
+        let mut asked: BTreeSet<(Namespace, Version)> = BTreeSet::new();
+        for consumer in &scene.consumers {
+            if let Err(versions) = scene.look(consumer, &|_| true) {
+                asked.extend(versions.into_iter().map(|version| (consumer.namespace.clone(), version)));
+            }
+        }
+        if asked.is_empty() {
+            return;
+        }
+        for (namespace, version) in asked {
+            let exact = match pods_at(&session.api, &namespace, version).await {
+                Ok(pods) => Exact::Pods(pods),
+                // Whatever the reason: the clocks decide.
+                Err(_) => Exact::Unavailable,
+            };
+            scene.exact.entry(namespace).or_default().insert(version, exact);
+        }
+    }
+}
+
+async fn pods_at(api: &Api, namespace: &str, at: Version) -> Result<Box<[Uid]>, Fault> {
+    let path = path::core(Some(namespace), "pods");
+    let list = List { path: &path, query: &[], at: Some(at), page: PAGE, metadata_only: true };
+    let each = |uids: &mut Vec<Uid>, item: &RawValue| {
+        let object: Value = cluster::decode(item.get().as_bytes())?;
+        uids.push(Raw(&object).uid().map_err(|_| cluster::undecodable())?);
+        Ok(())
+    };
+    let (mut uids, _) = list.each(api, Vec::new, each).await?;
+    uids.sort_unstable();
+    Ok(uids.into())
+}
+
+async fn gather(session: &Session, wanted: &Wanted) -> Result<Gathered, CliError> {
+    let (kinds, (ledger, key)) = futures::join!(session.kinds(), ledger(session));
+    let (namespace, key) = (session.namespace.as_deref(), key.unwrap_or_else(nobodys_key));
+    let (secrets, workloads, batch, pods, sets, beside, mounts, namespaces, paused, told) = futures::join!(
+        secrets(session, wanted, &key),
+        stream::iter(&kinds)
+            .map(|(kind, fault)| workloads(session, kind, fault.as_ref()))
+            .buffered(4)
+            .collect::<Vec<_>>(),
+        batch(session),
+        pods(session),
+        replica_sets(session),
+        beside(session),
+        mounts(session),
+        namespaces(session),
+        paused(session),
+        told(session, ledger.is_some()),
+    );
+    let mut gathered = Gathered { ledger, told, paused, namespaces, ..Gathered::default() };
+    let mut missing = Missing::default();
+    let (classes, accounts) = beside;
+    gathered.accounts = missing.take("ServiceAccount", accounts);
+    gathered.classes = missing.take("SecretProviderClass", classes);
+    gathered.mounts = missing.take("SecretProviderClassPodStatus", mounts);
+    gathered.digest_key = Some(key);
+    let mut none_listed = pods.is_err();
+    for ((kind, _), listed) in kinds.iter().zip(workloads) {
+        none_listed &= listed.is_err();
+        gathered.consumers.extend(missing.take(kind.as_str(), listed));
+    }
+    let (cron_jobs, jobs) = batch;
+    gathered.consumers.extend(missing.take("CronJob", cron_jobs));
+    let (jobs, job_owners) = missing.take("Job", jobs);
+    gathered.consumers.extend(jobs);
+    gathered.owners = job_owners;
+    let (sets, set_owners) = missing.take("ReplicaSet", sets);
+    gathered.consumers.extend(sets);
+    gathered.owners.extend(set_owners);
+    let (pods, bare, pods_version) = missing.take("Pod", pods);
+    gathered.consumers.extend(bare);
+    gathered.pods = pods;
+    let now = session.now();
+    match secrets {
+        Ok((secrets, version)) => {
+            gathered.at = Point { version, time: now };
+            gathered.secrets = Some(secrets);
+            gathered.comparable = comparable(session, namespace, version, pods_version).await;
+        }
+        Err(fault) => {
+            gathered.at = Point { version: Version::default(), time: now };
+            missing.note("Secret", &fault);
+        }
+    }
+    if none_listed {
+        let first = missing.0.iter().find(|unknown| unknown.kind == "Pod").or(missing.0.first());
+        let why = first.map(|unknown| unknown.message.clone()).unwrap_or_default();
+        return Err(CliError::unknown(format!("nothing can be listed: {why}")));
+    }
+    gathered.unknown = missing.0;
+    Ok(gathered)
+}
+
+/// What couldn't be listed.
+#[derive(Default)]
+struct Missing(Vec<Unknown>);
+
+impl Missing {
+    fn take<T: Default>(&mut self, kind: &str, listed: Result<T, Fault>) -> T {
+        listed.unwrap_or_else(|fault| {
+            self.note(kind, &fault);
+            T::default()
+        })
+    }
+
+    fn note(&mut self, kind: &str, fault: &Fault) {
+        let message = words(fault);
+        self.0.push(Unknown { kind: kind.to_owned(), reason: Class::of_list(fault), message });
+    }
+}
+
+/// Whether the versions of Secrets and pods are of one store: a list of the one, the other, and the one again are in
+/// order then. Separate stores would have to stand at the same number.
+async fn comparable(session: &Session, namespace: Option<&str>, secrets: Version, pods: Version) -> bool {
+    let path = path::core(namespace, "secrets");
+    let probe = List {
+        path: &path,
+        query: &[("fieldSelector", SECRET_FIELDS)],
+        at: None,
+        page: 1,
+        metadata_only: true,
+    };
+    let again: Result<Version, Fault> = async {
+        let page = probe.page(&session.api, "").await?;
+        let page: cluster::Page<'_> = cluster::decode(page.as_ref())?;
+        page.metadata.version()
+    }
+    .await;
+    pods.0 > 0 && again.is_ok_and(|again| secrets.min(pods) <= again && pods <= again)
+}
+
+/// Lists a collection, object by object.
+async fn list<T>(
+    session: &Session,
+    path: &str,
+    query: &[(&str, &str)],
+    metadata_only: bool,
+    mut read: impl FnMut(&mut T, &Value) -> Option<()>,
+) -> Result<(T, Version), Fault>
+where
+    T: Default,
+{
+    let list = List { path, query, at: None, page: PAGE, metadata_only };
+    let each = |listed: &mut T, item: &RawValue| {
+        let object: Value = cluster::decode(item.get().as_bytes())?;
+        // One that can't be read could be what matters.
+        read(listed, &object).ok_or_else(cluster::undecodable)
+    };
+    list.each(&session.api, T::default, each).await
+}
+
+async fn ledger(session: &Session) -> (Option<Ledger>, Option<DigestKey>) {
+    let own = &session.operator_namespace;
+    let identity = async {
+        let request = cluster::get(&format!("{}/{own}", path::core(None, "namespaces")));
+        let object: Value = session.api.json(request, READ_LIMIT).await.ok()?;
+        Raw(&object).uid().ok()
+    };
+    let (objects, key, identity) =
+        futures::join!(ledger_object::list(&session.api, own), digest_key::find(&session.api, own), identity);
+    let key = key.ok().flatten();
+    let ledger = objects.ok().and_then(|objects| Ledger::read(&objects, key.as_ref(), identity));
+    (ledger, key)
+}
+
+async fn secrets(
+    session: &Session,
+    wanted: &Wanted,
+    key: &DigestKey,
+) -> Result<(Vec<SecretFacts>, Version), Fault> {
+    let path = path::core(session.namespace.as_deref(), "secrets");
+    let named = wanted.secret.as_ref().map(|name| format!("metadata.name={name}"));
+    let fields = named.as_deref().unwrap_or(SECRET_FIELDS);
+    let list = List {
+        path: &path,
+        query: &[("fieldSelector", fields)],
+        at: None,
+        page: SECRET_PAGE,
+        metadata_only: false,
+    };
+    let each = |secrets: &mut Vec<SecretFacts>, item: &RawValue| {
+        secrets.push(secret::read(item.get().as_bytes(), key).ok_or_else(cluster::undecodable)?);
+        Ok(())
+    };
+    list.each(&session.api, Vec::new, each).await
+}
+
+async fn workloads(session: &Session, kind: &Kind, fault: Option<&Fault>) -> Result<Vec<Consumer>, Fault> {
+    if let Some(fault) = fault {
+        return Err(fault.clone());
+    }
+    let path = cluster::collection(&session.api, kind, session.namespace.as_deref()).await?;
+    let read = |listed: &mut Vec<Consumer>, object: &Value| {
+        // A custom object without a template has no pods of its own.
+        listed.extend(Consumer::workload(kind, object, &READ).ok());
+        Some(())
+    };
+    Ok(list(session, &path, &[], false, read).await?.0)
+}
+
+type Jobs = (Vec<Consumer>, BTreeMap<Uid, Option<OwnerFacts>>);
+
+async fn batch(session: &Session) -> (Result<Vec<Consumer>, Fault>, Result<Jobs, Fault>) {
+    let path = |plural: &str| path::custom("/apis/batch/v1", session.namespace.as_deref(), plural);
+    let (cron_path, job_path) = (path("cronjobs"), path("jobs"));
+    let cron = |listed: &mut Vec<Consumer>, object: &Value| {
+        let suspended = object.pointer("/spec/suspend").and_then(Value::as_bool).unwrap_or(false);
+        let template = object.pointer("/spec/jobTemplate/spec/template")?;
+        listed
+            .push(Consumer::standing("CronJob", object, template, Fate::NextRun { suspended }, &READ).ok()?);
+        Some(())
+    };
+    let job = |listed: &mut Jobs, object: &Value| {
+        let (uid, owner) = decide_read::owner(object).ok()?;
+        let of_cron_job = owner.as_ref().is_some_and(|owner| *owner.kind == *"CronJob");
+        listed.1.insert(uid, owner);
+        if !of_cron_job {
+            let template = object.pointer("/spec/template")?;
+            let fate = if has_ended(object) { Fate::JobEnded } else { Fate::JobGoesOn };
+            listed.0.push(Consumer::standing("Job", object, template, fate, &READ).ok()?);
+        }
+        Some(())
+    };
+    let (crons, jobs) = futures::join!(
+        list(session, &cron_path, &[], false, cron),
+        list(session, &job_path, &[], false, job)
+    );
+    (crons.map(|(crons, _)| crons), jobs.map(|(jobs, _)| jobs))
+}
+
+fn has_ended(job: &Value) -> bool {
+    let conditions = job.pointer("/status/conditions").and_then(Value::as_array);
+    conditions.into_iter().flatten().any(|condition| {
+        let is = |field: &str, words: &[&str]| {
+            condition.get(field).and_then(Value::as_str).is_some_and(|word| words.contains(&word))
+        };
+        is("type", &["Complete", "Failed"]) && is("status", &["True"])
+    })
+}
+
+type Pods = (Vec<SeenPod>, Vec<Consumer>, Version);
+
+async fn pods(session: &Session) -> Result<Pods, Fault> {
+    let path = path::core(session.namespace.as_deref(), "pods");
+    let mut sets: BTreeSet<Arc<[Reference]>> = BTreeSet::new();
+    let read = |listed: &mut (Vec<SeenPod>, Vec<Consumer>), object: &Value| {
+        let facts = decide_read::pod(object).ok()?;
+        let found: Arc<[Reference]> = references(object, &ReferenceAnnotations::default(), true).kept.into();
+        // Most pods are like others.
+        let references = sets.get(&found).cloned().unwrap_or_else(|| {
+            sets.insert(Arc::clone(&found));
+            found
+        });
+        if facts.owner.is_none() {
+            listed.1.push(Consumer::standing("Pod", object, object, Fate::PodStays, &READ).ok()?);
+        }
+        listed.0.push(SeenPod { namespace: Raw(object).namespace().ok()?, facts, references });
+        Some(())
+    };
+    let ((pods, bare), version) = list(session, &path, &[], false, read).await?;
+    Ok((pods, bare, version))
+}
+
+/// The pods of a namespace.
+///
+/// # Errors
+/// They can't be listed.
+pub async fn pods_of(session: &Session, namespace: &Namespace) -> Result<Vec<PodFacts>, Fault> {
+    let read = |listed: &mut Vec<PodFacts>, object: &Value| {
+        listed.push(decide_read::pod(object).ok()?);
+        Some(())
+    };
+    Ok(list(session, &path::core(Some(namespace), "pods"), &[], false, read).await?.0)
+}
+
+/// Who owns the ReplicaSets of a namespace.
+///
+/// # Errors
+/// They can't be listed.
+pub async fn owners_of(
+    session: &Session,
+    namespace: &Namespace,
+) -> Result<BTreeMap<Uid, Option<OwnerFacts>>, Fault> {
+    let read = |listed: &mut BTreeMap<Uid, Option<OwnerFacts>>, object: &Value| {
+        let (uid, owner) = decide_read::owner(object).ok()?;
+        listed.insert(uid, owner);
+        Some(())
+    };
+    Ok(list(session, &replica_sets_of(namespace), &[], true, read).await?.0)
+}
+
+fn replica_sets_of(namespace: &str) -> String {
+    path::custom("/apis/apps/v1", Some(namespace), "replicasets")
+}
+
+async fn replica_sets(session: &Session) -> Result<Jobs, Fault> {
+    let path = path::custom("/apis/apps/v1", session.namespace.as_deref(), "replicasets");
+    let read = |listed: &mut (BTreeMap<Uid, Option<OwnerFacts>>, Vec<String>), object: &Value| {
+        let (uid, owner) = decide_read::owner(object).ok()?;
+        if owner.is_none() {
+            let raw = Raw(object);
+            listed.1.push(format!("{}/{}", replica_sets_of(&raw.namespace().ok()?), raw.name().ok()?));
+        }
+        listed.0.insert(uid, owner);
+        Some(())
+    };
+    let ((owners, bare), _) = list(session, &path, &[], true, read).await?;
+    // Of those that no Deployment owns the template is wanted too; there are few.
+    let read = |path: String| async move { session.api.json::<Value>(cluster::get(&path), READ_LIMIT).await };
+    let objects: Vec<_> = stream::iter(bare).map(read).buffered(READS_IN_FLIGHT).collect().await;
+    let mut sets = Vec::new();
+    for object in objects {
+        let object = match object {
+            Err(Fault::NotFound) => continue,
+            object => object?,
+        };
+        let template = object.pointer("/spec/template").unwrap_or(&Value::Null);
+        let set = Consumer::standing("ReplicaSet", &object, template, Fate::ReplicaSetStays, &READ);
+        sets.push(set.map_err(|_| cluster::undecodable())?);
+    }
+    Ok((sets, owners))
+}
+
+/// Objects, or why they can't be listed.
+pub type Listed<T> = Result<Vec<T>, Fault>;
+
+/// SecretProviderClasses and ServiceAccounts.
+pub async fn beside(session: &Session) -> (Listed<ProviderClassFacts>, Listed<ServiceAccountFacts>) {
+    let namespace = session.namespace.as_deref();
+    let accounts = path::core(namespace, "serviceaccounts");
+    futures::join!(
+        of_driver::<ProviderClassFacts>(session, "secretproviderclasses"),
+        objects::<ServiceAccountFacts>(session, &accounts)
+    )
+}
+
+/// What the CSI driver mounted into which pods.
+pub async fn mounts(session: &Session) -> Listed<MountFacts> {
+    of_driver(session, "secretproviderclasspodstatuses").await
+}
+
+async fn of_driver<T: Beside>(session: &Session, plural: &str) -> Listed<T> {
+    let path = path::custom(&path::group(SECRETS_STORE, "v1"), session.namespace.as_deref(), plural);
+    match objects(session, &path).await {
+        // Where the driver isn't installed there are none; who has no rights is told so of any kind.
+        Err(Fault::NotFound) => Ok(Vec::new()),
+        Err(Fault::Forbidden(_)) if !has_driver(session).await => Ok(Vec::new()),
+        listed => listed,
+    }
+}
+
+async fn has_driver(session: &Session) -> bool {
+    let group = path::group(SECRETS_STORE, "v1");
+    cluster::serves(&session.api, &group, "SecretProviderClass").await.unwrap_or(true)
+}
+
+async fn objects<T: Beside>(session: &Session, path: &str) -> Listed<T> {
+    let read = |listed: &mut Vec<T>, object: &Value| {
+        listed.push(T::read(object).ok()?);
+        Some(())
+    };
+    Ok(list(session, path, &[], false, read).await?.0)
+}
+
+/// What Namespaces say. Who may not read them takes the default: it is said of each policy where it comes from.
+async fn namespaces(session: &Session) -> BTreeMap<Namespace, Option<Mode>> {
+    let mode = |object: &Value| policy::rollout(Raw(object).annotation(annotation::ROLLOUT)).0;
+    if let Some(namespace) = &session.namespace {
+        let request = cluster::get(&format!("{}/{namespace}", path::core(None, "namespaces")));
+        let object = session.api.json::<Value>(request, READ_LIMIT).await;
+        return object.map(|object| (namespace.clone(), mode(&object))).into_iter().collect();
+    }
+    let read = |listed: &mut BTreeMap<Namespace, Option<Mode>>, object: &Value| {
+        let name = Raw(object).name().ok()?;
+        listed.insert(name, mode(object));
+        Some(())
+    };
+    let listed = list(session, &path::core(None, "namespaces"), &[], false, read).await;
+    listed.map(|(listed, _)| listed).unwrap_or_default()
+}
+
+async fn paused(session: &Session) -> bool {
+    let own = format!("{}/{}", path::core(None, "namespaces"), session.operator_namespace);
+    let Ok(object) = session.api.json::<Value>(cluster::get(&own), READ_LIMIT).await else { return false };
+    let text = Raw(&object).annotation(annotation::PAUSED);
+    // What can't be parsed pauses, as for the operator.
+    text.is_some_and(|text| policy::paused(text).unwrap_or(true))
+}
+
+/// Uptake's Events: only where the ledger doesn't tell more.
+async fn told(session: &Session, ledger: bool) -> Told {
+    if ledger {
+        return Told::default();
+    }
+    let path = path::custom("/apis/events.k8s.io/v1", session.namespace.as_deref(), "events");
+    let read = |told: &mut Told, event: &Value| {
+        told.take(event);
+        Some(())
+    };
+    let query = [("labelSelector", "uptake.dev/secret")];
+    list(session, &path, &query, false, read).await.map(|(told, _)| told).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;

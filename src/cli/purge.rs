@@ -1,0 +1,76 @@
+//! `purge`: removes the operator's ledger and its key.
+
+use http::Method;
+use serde_json::{Value, json, value::RawValue};
+
+use super::{CliError, Exit, Session, args::PurgeArgs, output, status::render::counted};
+use crate::{
+    cluster::{self, List, WRITE_LIMIT, digest_key, ledger_object, path},
+    engine::Fault,
+    facts::{Name, Raw},
+};
+
+const PAGE: u16 = 100;
+
+/// Runs it.
+///
+/// # Errors
+/// The rights are missing.
+pub async fn run(args: &PurgeArgs) -> Result<Exit, CliError> {
+    let session = Session::open(&args.cluster).await?;
+    let own = session.operator_namespace.clone();
+    let of = |step: &str| format!("{step} Secrets in namespace {own}");
+    let names = names(&session).await.map_err(|fault| CliError::of_fault(&of("list"), &fault))?;
+    let (mut removed, mut failed) = (0_usize, None);
+    for name in &names {
+        if args.dry_run {
+            output::write(&format!("secret/{name} would be removed\n"));
+            continue;
+        }
+        match remove(&session, name).await {
+            Ok(()) | Err(Fault::NotFound) => {
+                removed += 1;
+                output::write(&format!("secret/{name} removed\n"));
+            }
+            Err(fault) => {
+                failed.get_or_insert(fault);
+            }
+        }
+    }
+    if let Some(fault) = failed {
+        output::say(&format!("error: {}", CliError::of_fault(&of("remove"), &fault)));
+        return Ok(if removed > 0 { Exit::Partial } else { Exit::Failed });
+    }
+    if names.is_empty() {
+        output::write(&format!("nothing of Uptake's is kept in namespace {own}\n"));
+    } else if !args.dry_run {
+        output::write(&format!("{} removed from namespace {own}\n", counted(removed, "Secret")));
+    }
+    Ok(Exit::Done)
+}
+
+/// The ledger's objects, and the key last: without it the others mean nothing, the other way round they still do.
+async fn names(session: &Session) -> Result<Vec<Name>, Fault> {
+    let path = path::core(Some(&session.operator_namespace), "secrets");
+    let (label, value) = ledger_object::MANAGED;
+    let labels = format!("{label}={value}");
+    let list =
+        List { path: &path, query: &[("labelSelector", &labels)], at: None, page: PAGE, metadata_only: true };
+    let each = |names: &mut Vec<Name>, item: &RawValue| {
+        let object: Value = cluster::decode(item.get().as_bytes())?;
+        let name = Raw(&object).name().map_err(|_| cluster::undecodable())?;
+        if *name == *digest_key::NAME || name.starts_with("uptake-ledger-") {
+            names.push(name);
+        }
+        Ok(())
+    };
+    let (mut names, _) = list.each(&session.api, Vec::new, each).await?;
+    names.sort_by_key(|name| (**name == *digest_key::NAME, name.clone()));
+    Ok(names)
+}
+
+async fn remove(session: &Session, name: &str) -> Result<(), Fault> {
+    let path = format!("{}/{name}", path::core(Some(&session.operator_namespace), "secrets"));
+    let options = json!({"apiVersion": "v1", "kind": "DeleteOptions"});
+    session.api.bytes(cluster::send(Method::DELETE, &path, &options), WRITE_LIMIT).await.map(drop)
+}

@@ -1,0 +1,110 @@
+//! `status`: who consumes what, which pods hold an old value since when, what holds.
+
+pub mod render;
+pub mod report;
+
+use std::time::Duration;
+
+use super::{
+    CliError, Exit, Session,
+    args::StatusArgs,
+    gather::{self, Wanted},
+    output::{self, Format},
+    target::Target,
+};
+use crate::cli::scene::Scene;
+use report::Report;
+
+/// How often `--watch` looks.
+const WATCH: Duration = Duration::from_secs(2);
+
+/// Runs it.
+///
+/// # Errors
+/// Nothing can be listed, or what is asked for isn't there.
+pub async fn run(args: &StatusArgs) -> Result<Exit, CliError> {
+    let session = Session::open(&args.cluster).await?;
+    if !args.watch {
+        return once(&session, args).await;
+    }
+    loop {
+        if args.output == Format::Table || args.output == Format::Wide {
+            output::clear();
+        }
+        match once(&session, args).await {
+            Ok(_) => {}
+            Err(error) if error.exit == Exit::Usage => return Err(error),
+            // A watch outlives a busy API server.
+            Err(error) => output::say(&format!("error: {error}")),
+        }
+        tokio::select! {
+            () = tokio::time::sleep(WATCH) => {}
+            _ = tokio::signal::ctrl_c() => return Ok(Exit::Done),
+        }
+    }
+}
+
+async fn once(session: &Session, args: &StatusArgs) -> Result<Exit, CliError> {
+    let wanted = match &args.target {
+        Some(Target::Secret(name)) => Wanted { secret: Some(name.clone()) },
+        Some(Target::ProviderClass(_) | Target::Consumer(_)) | None => Wanted::default(),
+    };
+    let scene = gather::scene(session, &wanted).await?;
+    let report = report::report(&scene, args.target.as_ref());
+    if report.consumers.is_empty()
+        && let Some(target) = &args.target
+    {
+        is_there(session, &scene, target)?;
+    }
+    let all = session.namespace.is_none();
+    output::print(args.output, &report, |paint, wide| render::render(&report, paint, wide, all))?;
+    Ok(if args.exit_code { exit(&report) } else { Exit::Done })
+}
+
+fn exit(report: &Report) -> Exit {
+    let summary = report.summary;
+    if summary.stale + summary.probably_stale > 0 {
+        Exit::Stale
+    } else if !report.unknown.is_empty() || summary.unknown > 0 {
+        Exit::Unknown
+    } else {
+        Exit::Done
+    }
+}
+
+/// Whether what nobody consumes is there at all, so that a misspelt name isn't good news.
+fn is_there(session: &Session, scene: &Scene, target: &Target) -> Result<(), CliError> {
+    let place = session
+        .namespace
+        .as_deref()
+        .map_or_else(String::new, |namespace| format!(" in namespace {namespace}"));
+    match target {
+        Target::Secret(name) => {
+            if !scene.knows_secrets() {
+                let why = scene.unknown.iter().find(|unknown| unknown.kind == "Secret");
+                let why = why.map(|unknown| unknown.message.clone()).unwrap_or_default();
+                return Err(CliError::unknown(format!(
+                    "nobody is known to consume {target}{place}, and Secrets can't be read: {why}"
+                )));
+            }
+            if scene.has_secret(name) {
+                return Ok(());
+            }
+            Err(CliError::failed(format!("{target} neither exists{place} nor is referenced by anybody")))
+        }
+        Target::ProviderClass(_) => Err(CliError::failed(format!("nobody mounts {target}{place}"))),
+        Target::Consumer(consumer) => {
+            if let Some(unknown) = scene.unknown.iter().find(|unknown| consumer.is_kind(&unknown.kind)) {
+                return Err(CliError::unknown(format!("{target} can't be looked up: {}", unknown.message)));
+            }
+            if consumer.is_known_kind()
+                || session.workloads.iter().any(|custom| consumer.is_kind(&custom.kind))
+            {
+                return Err(CliError::failed(format!("{target} isn't there{place}")));
+            }
+            Err(CliError::unknown(format!(
+                "{target} is of a kind that isn't known: name it with --workload GROUP/VERSION/KIND"
+            )))
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! The report as people read it.
+
+use std::time::Duration;
+
+use super::report::{Attention, ConsumerReport, OutcomeReport, PodsReport, ReferenceReport, Report};
+use crate::{
+    cli::{
+        output::{Paint, Tone},
+        table::{Cell, Table},
+    },
+    facts::Time,
+};
+
+/// How much of what a consumer uses a narrow table shows.
+const USES: usize = 60;
+/// How many stale pods a narrow table names.
+const PODS: usize = 20;
+
+/// The table, what it can't say, and a summary.
+#[must_use]
+pub fn render(report: &Report, paint: Paint, wide: bool, all_namespaces: bool) -> String {
+    let mut text = String::new();
+    if !report.consumers.is_empty() {
+        text += &table(report, wide, all_namespaces).render(paint);
+    }
+    text += &stale_pods(report, paint, wide);
+    text += &notes(report, paint, wide);
+    for unknown in &report.unknown {
+        let line = format!("unknown: {} ({}): {}\n", unknown.kind, unknown.reason.as_str(), unknown.message);
+        text += &paint.paint(Tone::Warning, &line);
+    }
+    text + &summary(report, paint)
+}
+
+fn table(report: &Report, wide: bool, all_namespaces: bool) -> Table {
+    let mut headings = vec!["CONSUMER", "USES", "PODS", "SINCE", "LAST OUTCOME", "HELD BY", "POLICY"];
+    if all_namespaces {
+        headings.insert(0, "NAMESPACE");
+    }
+    let mut table = Table::new(&headings);
+    let now = Time::parse(&report.at).unwrap_or_default();
+    for consumer in &report.consumers {
+        let mut row = row(consumer, now, wide);
+        if all_namespaces {
+            row.insert(0, (&*consumer.namespace).into());
+        }
+        table.row(row);
+    }
+    table
+}
+
+fn row(consumer: &ConsumerReport, now: Time, wide: bool) -> Vec<Cell> {
+    let uses: Vec<String> = consumer.references.iter().map(uses).collect();
+    let uses = uses.join(", ");
+    let since = consumer.pods.stale.iter().map(|pod| pod.since_time).min();
+    let last = consumer.last_outcome.as_ref();
+    let tone = match consumer.attention() {
+        Attention::Stuck | Attention::Stale => Tone::Bad,
+        Attention::Held | Attention::Unknown => Tone::Warning,
+        Attention::None => Tone::Good,
+    };
+    let outcome_tone = match last.map(|last| last.outcome.as_str()) {
+        Some("failed" | "blocked" | "refused") => Tone::Bad,
+        _ => Tone::Plain,
+    };
+    let held = consumer.held.as_ref().map(|held| held.reason.replace('_', " ")).unwrap_or_default();
+    vec![
+        format!("{}/{}", consumer.kind, consumer.name).into(),
+        if wide { uses } else { cut(&uses, USES) }.into(),
+        Cell::toned(tone, pods(&consumer.pods)),
+        since.map(|since| age(now.since(since))).unwrap_or_default().into(),
+        Cell::toned(outcome_tone, last.map(|last| outcome(last, now)).unwrap_or_default()),
+        held.into(),
+        policy(consumer).into(),
+    ]
+}
+
+fn outcome(last: &OutcomeReport, now: Time) -> String {
+    let ago = last.time.map(|time| format!(" {} ago", age(now.since(time)))).unwrap_or_default();
+    format!("{}{ago}", last.outcome)
+}
+
+fn policy(consumer: &ConsumerReport) -> String {
+    if consumer.fate.is_some() {
+        return "can't be rolled".to_owned();
+    }
+    format!("{} ({})", consumer.policy.mode, consumer.policy.from)
+}
+
+/// A reference as people say it: `db (env password)`.
+#[must_use]
+pub fn uses(reference: &ReferenceReport) -> String {
+    let keys = reference.keys.as_ref().map(|keys| format!(" {}", keys.join(" "))).unwrap_or_default();
+    let from = reference.from.as_ref().map(|from| format!(", {from}")).unwrap_or_default();
+    let rolls = match reference.rolls {
+        "reloads" => ", re-read",
+        "ignored" => ", ignored",
+        _ => "",
+    };
+    format!("{} ({}{keys}{from}{rolls})", reference.secret, reference.via)
+}
+
+fn pods(pods: &PodsReport) -> String {
+    let certain = pods.stale.iter().filter(|pod| pod.state == "stale").count();
+    let probable = pods.stale.len() - certain;
+    let mut said: Vec<String> =
+        [(certain, "stale"), (probable, "probably stale"), (pods.undecided.len(), "undecided")]
+            .into_iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, word)| format!("{count} {word}"))
+            .collect();
+    match pods.fresh {
+        None if pods.live > 0 => {
+            said.push(format!("{} unknown", pods.live - pods.stale.len() - pods.undecided.len()))
+        }
+        Some(fresh) if fresh > 0 => said.push(format!("{fresh} fresh")),
+        _ => {}
+    }
+    if said.is_empty() { "none".to_owned() } else { said.join(", ") }
+}
+
+fn stale_pods(report: &Report, paint: Paint, wide: bool) -> String {
+    let now = Time::parse(&report.at).unwrap_or_default();
+    let lines: Vec<String> = report
+        .consumers
+        .iter()
+        .flat_map(|consumer| consumer.pods.stale.iter().map(move |pod| (consumer, pod)))
+        .map(|(consumer, pod)| {
+            format!(
+                "  {} of {}/{}: {} changed {} ago\n",
+                pod.name,
+                consumer.kind,
+                consumer.name,
+                pod.of.join(", "),
+                age(now.since(pod.since_time))
+            )
+        })
+        .collect();
+    if lines.is_empty() {
+        return String::new();
+    }
+    let shown = if wide { lines.len() } else { lines.len().min(PODS) };
+    let more = lines.len() - shown;
+    let more = if more > 0 { format!("  and {more} more: -o wide\n") } else { String::new() };
+    let heading = if report.ledger { "Stale pods:" } else { "Probably stale pods:" };
+    format!("\n{}\n{}{more}", paint.paint(Tone::Strong, heading), lines[..shown].concat())
+}
+
+/// What holds, why an outcome is what it is, what becomes of what can't be rolled.
+fn notes(report: &Report, paint: Paint, wide: bool) -> String {
+    let mut lines = Vec::new();
+    for consumer in &report.consumers {
+        let attention = consumer.attention() > Attention::None;
+        let of = format!("{}/{}", consumer.kind, consumer.name);
+        let held = consumer.held.as_ref().filter(|held| !held.detail.is_empty());
+        lines.extend(held.map(|held| format!("  {of}: {}\n", held.detail)));
+        let last =
+            consumer.last_outcome.as_ref().filter(|last| !last.detail.is_empty() && (wide || attention));
+        lines.extend(last.map(|last| format!("  {of}: {}: {}\n", last.outcome, last.detail)));
+        lines.extend(consumer.fate.as_ref().map(|fate| format!("  {of}: {fate}\n")));
+        let reason = consumer.policy.reason.as_ref();
+        lines.extend(reason.map(|reason| format!("  {of}: {}: {reason}\n", consumer.policy.mode)));
+        lines.extend(consumer.policy.problems.iter().map(|problem| format!("  {of}: {problem}\n")));
+    }
+    if lines.is_empty() {
+        return String::new();
+    }
+    format!("\n{}\n{}", paint.paint(Tone::Strong, "Notes:"), lines.concat())
+}
+
+fn summary(report: &Report, paint: Paint) -> String {
+    let all = report.summary;
+    if all.consumers == 0 {
+        return "Nobody consumes a Secret here.\n".to_owned();
+    }
+    let pods = [
+        (all.stale, "stale"),
+        (all.probably_stale, "probably stale"),
+        (all.undecided, "undecided"),
+        (all.unknown, "unknown"),
+        (all.fresh, "fresh"),
+    ];
+    let pods: Vec<String> = pods
+        .into_iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, word)| format!("{count} {word}"))
+        .collect();
+    let pods = if pods.is_empty() { "no pods".to_owned() } else { format!("pods: {}", pods.join(", ")) };
+    let tone = if all.attention > 0 { Tone::Warning } else { Tone::Good };
+    let line = format!("{} of {} need attention; {pods}", all.attention, counted(all.consumers, "consumer"));
+    let ledger = if report.ledger {
+        ""
+    } else {
+        "\nThere is no ledger to read: what is stale is told by managedFields times only."
+    };
+    format!("\n{}{ledger}\n", paint.paint(tone, &line))
+}
+
+/// `1 pod`, `2 pods`.
+#[must_use]
+pub fn counted(count: usize, word: &str) -> String {
+    if count == 1 { format!("{count} {word}") } else { format!("{count} {word}s") }
+}
+
+/// A span as kubectl shows ages.
+#[must_use]
+pub fn age(span: Duration) -> String {
+    let seconds = span.as_secs();
+    match seconds {
+        0..120 => format!("{seconds}s"),
+        120..7200 => format!("{}m", seconds / 60),
+        7200..172_800 => format!("{}h", seconds / 3600),
+        _ => format!("{}d", seconds / 86_400),
+    }
+}
+
+fn cut(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_owned();
+    }
+    text.chars().take(most - 1).chain(['…']).collect()
+}
