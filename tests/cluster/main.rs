@@ -9,6 +9,7 @@ mod support;
 mod away;
 mod changes;
 mod chart;
+mod conformance;
 mod faults;
 mod harness;
 mod humans;

@@ -91,6 +91,12 @@ impl World {
             }
             _ => {}
         }
+        // What changes nothing gets no version.
+        if let (Some(there), Some((_, before))) = (there, self.ledger.get(name))
+            && before == body
+        {
+            return Ok(Version(there));
+        }
         let version = self.bump();
         if self.bug == Some(Bug::LedgerWriteLost) && self.rng.permille(200) && there.is_some() {
             if let Some(object) = self.ledger.get_mut(name) {
