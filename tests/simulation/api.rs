@@ -186,9 +186,12 @@ impl World {
     ) -> Result<usize, Fault> {
         let owner = self.owner_of(id).ok_or(Fault::NotFound)?;
         let it = &self.owners[owner];
-        if it.uid != uid || it.version != over.0 {
+        if it.version != over.0 {
             self.tally.fault("stamp_conflict");
             return Err(Fault::Conflict);
+        }
+        if it.uid != uid {
+            return Err(Fault::Refused("metadata.uid: field is immutable".to_owned()));
         }
         if it.denied {
             self.tally.fault("refused");

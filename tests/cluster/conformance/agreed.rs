@@ -44,7 +44,7 @@ pub enum Step {
     PodsAtFuture,
     /// The Deployment's pod is deleted; it is gone, and another is there.
     ReplacePod,
-    /// Old versions are compacted away.
+    /// Old versions are compacted away, and the API server remembers none: it may answer from its memory for a while.
     Compact,
 }
 
@@ -78,7 +78,7 @@ pub const SCRIPT: &[(Step, &str)] = &[
     (Stamp("db@1", Current), "not found"),
     (CreateWorkload, "done"),
     (Stamp("db@1", Earlier), "conflict"),
-    (Stamp("db@1", Stranger), "conflict"),
+    (Stamp("db@1", Stranger), "refused"),
     (Stamp("db@1", Current), "newer"),
     (Stamp("db@1", Current), "same"),
     (Mark(0), "newer"),

@@ -166,6 +166,15 @@ impl<'a> Run<'a> {
             Step::ReplacePod => self.replace_pod().await,
             Step::Compact => {
                 self.cluster.compact_etcd().await.expect("etcd can be compacted");
+                self.cluster.stop_api_server();
+                self.cluster.start_api_server().await.expect("the API server comes back");
+                eventually(ROLLED, || async {
+                    match self.performer.perform(Call::ListLedger).await {
+                        Answer::Ledger(Ok(_)) => Ok(()),
+                        other => Err(format!("{other:?}")),
+                    }
+                })
+                .await;
                 "done".to_owned()
             }
         }
