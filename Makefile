@@ -5,6 +5,7 @@
 
 include simulate.mk
 include image.mk
+include release.mk
 
 help: ## this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST)

@@ -9,12 +9,19 @@ use axum::{
     response::{IntoResponse, Response},
     routing::get,
 };
-use tokio::{net::TcpListener, sync::watch, time::Instant};
+use tokio::{
+    net::TcpListener,
+    sync::{Notify, watch},
+    time::{Instant, timeout},
+};
 
 use crate::record::{Gauges, Metrics, Watch};
 
 /// The engine's loop wakes every few seconds; one that hasn't for so long is stuck.
 const STUCK: Duration = Duration::from_secs(30);
+
+/// How long a page waits for the loop to say how things are now.
+const FRESH: Duration = Duration::from_millis(500);
 
 /// The state of the operator, as its loop published it last.
 #[derive(Clone, Debug)]
@@ -31,6 +38,8 @@ pub struct Pages {
     pub metrics: Arc<Metrics>,
     /// What the loop published.
     pub published: watch::Receiver<Published>,
+    /// Asks the loop to publish: making the state looks at every workload, so nobody makes it for nothing.
+    pub ask: Arc<Notify>,
     /// The inventories without which it isn't ready.
     pub required: Vec<Watch>,
 }
@@ -52,8 +61,19 @@ pub async fn run(
     axum::serve(listener, router).with_graceful_shutdown(shutdown).await
 }
 
+impl Pages {
+    /// The state as it is now; as it was last if the loop is busy.
+    async fn fresh(&self) -> Gauges {
+        let mut published = self.published.clone();
+        published.mark_unchanged();
+        self.ask.notify_one();
+        let _ = timeout(FRESH, published.changed()).await;
+        published.borrow().gauges.clone()
+    }
+}
+
 async fn metrics(State(pages): State<Arc<Pages>>) -> Response {
-    let text = pages.metrics.text(&pages.published.borrow().gauges);
+    let text = pages.metrics.text(&pages.fresh().await);
     match text {
         Ok(text) => ([(header::CONTENT_TYPE, prometheus::TEXT_FORMAT)], text).into_response(),
         Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
@@ -70,7 +90,7 @@ async fn healthz(State(pages): State<Arc<Pages>>) -> Response {
 }
 
 async fn readyz(State(pages): State<Arc<Pages>>) -> Response {
-    let reasons = unready(&pages.published.borrow().gauges, &pages.required);
+    let reasons = unready(&pages.fresh().await, &pages.required);
     if reasons.is_empty() {
         return "ok\n".into_response();
     }
@@ -140,8 +160,12 @@ mod tests {
             gauges: gauges(vec![(Watch::Secrets, Ok(()))]),
             beat: Instant::now(),
         });
-        let pages =
-            Pages { metrics: Arc::new(Metrics::new().unwrap()), published, required: vec![Watch::Secrets] };
+        let pages = Pages {
+            metrics: Arc::new(Metrics::new().unwrap()),
+            published,
+            ask: Arc::default(),
+            required: vec![Watch::Secrets],
+        };
         let (stop, stopped) = oneshot::channel::<()>();
         let server = tokio::spawn(run(listener, pages, async { drop(stopped.await) }));
         assert_eq!(page(port, "/readyz").await, (200, "ok\n".to_owned()));

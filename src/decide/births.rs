@@ -47,6 +47,8 @@ pub struct Birth {
     pub uid: Uid,
     /// Its creation time, in whole seconds.
     pub born: Time,
+    /// The version at which it was changed last.
+    pub version: Version,
     /// The version of the Secret in question that a trusted stamp on it names.
     pub stamped: Option<Version>,
 }
@@ -132,6 +134,10 @@ impl Births<'_> {
     fn near(&self, birth: &Birth, point: Point) -> Order {
         if !self.comparable {
             return by_clock(birth, point.time);
+        }
+        // Nobody changed it since: it stands in the list at that version as it stands now.
+        if birth.version <= point.version {
+            return Order::Older;
         }
         match self.exact.get(&point.version) {
             None => Order::Ask(point.version),

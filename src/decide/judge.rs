@@ -160,6 +160,7 @@ fn consumes(pod: &PodFacts, bench: &Bench<'_>, some: &[Consumed<'_>]) -> Result<
         let birth = Birth {
             uid: pod.uid,
             born: pod.born,
+            version: pod.version,
             stamped: trusted(pod, &consumed.reference.secret, bench.marks),
         };
         let mounted = bench.mounted.get(&(consumed.reference.secret.clone(), pod.uid));

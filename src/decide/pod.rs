@@ -1,6 +1,6 @@
 //! What is read of a pod.
 
-use crate::facts::{Name, Time, Uid};
+use crate::facts::{Name, Time, Uid, Version};
 
 /// A pod as a list delivered it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,6 +11,8 @@ pub struct PodFacts {
     pub uid: Uid,
     /// `metadata.creationTimestamp`, in whole seconds.
     pub born: Time,
+    /// The version at which it was changed last.
+    pub version: Version,
     /// The object that controls it.
     pub owner: Option<OwnerFacts>,
     /// The stamp it was born with: its annotation, copied from the template by its controller.

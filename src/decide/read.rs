@@ -45,6 +45,7 @@ pub fn pod(object: &Value) -> Result<PodFacts, Unreadable> {
         name: raw.name()?,
         uid: raw.uid()?,
         born: raw.created()?,
+        version: raw.version()?,
         owner: controller(raw),
         stamp: stamp::found_on(raw),
         ended: matches!(text(status, "phase"), Some("Succeeded" | "Failed")),
@@ -127,10 +128,12 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::facts::Time;
+    use crate::facts::{Time, Version};
 
     fn with(spec: Value, status: Value) -> PodFacts {
-        let meta = json!({"name": "web-1", "uid": "u", "creationTimestamp": "2026-12-01T03:21:07Z"});
+        let meta = json!({
+            "name": "web-1", "uid": "u", "resourceVersion": "9", "creationTimestamp": "2026-12-01T03:21:07Z",
+        });
         pod(&json!({"metadata": meta, "spec": spec, "status": status})).unwrap()
     }
 
@@ -140,6 +143,7 @@ mod tests {
             "metadata": {
                 "name": "web-1",
                 "uid": "u",
+                "resourceVersion": "9",
                 "creationTimestamp": "2026-12-01T03:21:07Z",
                 "deletionTimestamp": "2026-12-01T03:22:07Z",
                 "annotations": {"uptake.dev/secret-version": "db@7"},
@@ -161,6 +165,7 @@ mod tests {
                 name: "web-1".into(),
                 uid: Uid::parse("u"),
                 born: Time::parse("2026-12-01T03:21:07Z").unwrap(),
+                version: Version(9),
                 owner: Some(OwnerFacts {
                     kind: "ReplicaSet".into(),
                     name: "web".into(),

@@ -87,7 +87,7 @@ impl Engine {
         } else {
             learnt.push(Entry { since: Since::Seen(entry.since.point()), ..entry });
         }
-        let edit = self.edit(Urgency::Soon);
+        let edit = self.edit(Urgency::Settling);
         // A record that exists always has its place.
         let _ = self.book.edit_secret(source, edit, |record| record.begin(&Part::All, learnt));
         if first {

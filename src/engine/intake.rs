@@ -63,7 +63,7 @@ impl Engine {
             }
             histories.push((part, history));
         }
-        let edit = self.edit(Urgency::Soon);
+        let edit = self.edit(Urgency::Settling);
         // A record that exists always has its place.
         let _ = self.book.edit_secret(id, edit, |record| {
             for (part, history) in histories {
@@ -118,7 +118,7 @@ impl Engine {
             return false;
         }
         let parts: Vec<Part> = differing(&moved);
-        let edit = self.edit(Urgency::Soon);
+        let edit = self.edit(Urgency::Settling);
         let _ = self.book.edit_secret(id, edit, |record| {
             for (part, history) in moved {
                 record.begin(&part, history);
@@ -147,6 +147,8 @@ impl Engine {
     fn secrets_complete(&mut self, version: Version) {
         if self.sightings.is_complete() && version < self.sightings.seen().version {
             self.store_was_set_back(version);
+            self.set_back_to = None;
+            return;
         }
         let (vanished, moment) = self.sightings.complete(version, self.now.server);
         if let Some(to) = self.set_back_to.take() {
@@ -171,8 +173,12 @@ impl Engine {
             format!("the store was set back to version {version}: what is above it is first sight"),
         );
         let store = Point { version, time: self.now.server };
-        self.book.forget_above(store, self.now.mono);
+        // What was written to the restored store was written after the last word of the one before.
+        let heard = self.sightings.seen().time;
+        self.book.forget_above(store, heard, self.now.mono);
         self.sightings.set_back(store);
+        // As at the start: nothing is decided until everything was listed again, and made one with the ledger.
+        self.united = false;
         self.rotations.clear();
         for look in self.looks.values_mut() {
             look.exact.clear();
@@ -241,6 +247,8 @@ impl Engine {
             if self.united {
                 self.tell_untold(|told| told == kind);
             }
+            // What went while nobody watched is known now.
+            self.next_garbage = self.now.mono;
         }
     }
 

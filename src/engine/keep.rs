@@ -1,11 +1,14 @@
 //! What is done from time to time.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use super::{Call, Engine, Pending, Stage};
 use crate::{
     catalog::Inventory,
-    facts::{Mono, Namespace, SecretId, Time, Uid},
+    facts::{Kind, Mono, Namespace, SecretId, Time, Uid, WorkloadId},
     ledger::{Urgency, kind_id},
 };
 
@@ -100,18 +103,22 @@ impl Engine {
     }
 
     fn drop_gone_workloads(&mut self) {
-        let kinds: BTreeSet<String> = self.config.kinds.iter().map(kind_id).collect();
+        let kinds: BTreeMap<String, Kind> =
+            self.config.kinds.iter().map(|kind| (kind_id(kind), kind.clone())).collect();
         let live: BTreeSet<Uid> = self.catalog.workloads().map(|workload| workload.uid).collect();
-        let gone: Vec<(Namespace, Uid)> = self
+        let gone: Vec<(WorkloadId, Uid)> = self
             .book
             .workloads()
-            .filter(|(namespace, uid, marks)| {
-                self.is_in_scope(namespace) && kinds.contains(&marks.kind) && !live.contains(uid)
+            .filter(|(namespace, uid, _)| self.is_in_scope(namespace) && !live.contains(uid))
+            .filter_map(|(namespace, uid, marks)| {
+                let (kind, name) = (kinds.get(&marks.kind)?.clone(), marks.name.clone());
+                Some((WorkloadId { kind, namespace: namespace.clone(), name }, uid))
             })
-            .map(|(namespace, uid, _)| (namespace.clone(), uid))
             .collect();
-        for (namespace, uid) in gone {
-            self.book.drop_marks(&namespace, uid, self.now.mono);
+        for (id, uid) in gone {
+            // It went while nobody watched: the end of its rollout is recorded with its marks' removal, once.
+            self.rollout_gone(&id, uid);
+            self.book.drop_marks(&id.namespace, uid, self.now.mono);
         }
     }
 

@@ -11,6 +11,7 @@
 //! | `follow` | follows a rollout to its outcome |
 //! | `breaker` | keeps a bad value from breaking every consumer: breaker, canary |
 //! | `rotation` | what came of one change of one Secret, over all of its consumers |
+//! | `resume` | large rotations that a crash cut short |
 //! | `notes` | Events |
 //! | `keep` | what is done from time to time: seen-until, garbage |
 //! | `view` | gauges and readiness |
@@ -25,6 +26,7 @@ mod io;
 mod keep;
 mod look;
 mod notes;
+mod resume;
 mod rotation;
 mod stamping;
 mod start;

@@ -17,7 +17,7 @@ use crate::{
 
 /// Events older than this aren't told any more after a crash: the API server keeps Events for an hour by default,
 /// so the same Event could have been told, and forgotten.
-const TELL_WITHIN: Duration = Duration::from_secs(3000);
+pub(super) const TELL_WITHIN: Duration = Duration::from_secs(3000);
 
 /// How long an Event that couldn't be written waits.
 const RETRY: Duration = Duration::from_secs(10);
@@ -36,7 +36,8 @@ pub(super) struct Telling {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Told {
     note: EventNote,
-    of: Option<(Namespace, Uid, u32, Untold)>,
+    /// Of a summary, all rollouts that it tells of.
+    of: Vec<(Namespace, Uid, u32, Untold)>,
 }
 
 impl Engine {
@@ -73,7 +74,7 @@ impl Engine {
             | Err(
                 Fault::Conflict | Fault::NotFound | Fault::Forbidden(_) | Fault::Refused(_) | Fault::Expired,
             ) => {
-                if let Some((namespace, uid, number, which)) = &told.of {
+                for (namespace, uid, number, which) in &told.of {
                     self.mark_told(namespace, *uid, *number, *which);
                 }
                 if let Err(fault @ (Fault::Forbidden(_) | Fault::Refused(_))) = result {
@@ -101,6 +102,7 @@ impl Engine {
 
     /// After a crash: Events of rollouts that were not acknowledged are told again, under the same names.
     pub(super) fn tell_untold(&mut self, is_meant: impl Fn(&Kind) -> bool) {
+        let left_to_summary = self.resume_rotations();
         let open: Vec<(WorkloadId, Uid, Attempt)> = self
             .catalog
             .workloads()
@@ -115,6 +117,9 @@ impl Engine {
                 let at = attempt.ended.as_ref().map_or(attempt.at, |ended| ended.at);
                 if self.now.server.since(at) > TELL_WITHIN {
                     self.mark_told(&id.namespace, uid, attempt.number, *which);
+                    continue;
+                }
+                if *which == Untold::Ended && left_to_summary.contains(&id) {
                     continue;
                 }
                 match (which, &attempt.ended) {
@@ -151,7 +156,7 @@ impl Engine {
         let still = counted(ended.stale, "pod is", "pods are");
         let (reason, note) = match &ended.outcome {
             Outcome::Completed if self.is_summarised(id) => {
-                self.mark_told(&id.namespace, uid, attempt.number, Untold::Ended);
+                self.leave_unsaid(id, uid, attempt.number);
                 return;
             }
             Outcome::Completed if ended.late => (
@@ -205,7 +210,7 @@ impl Engine {
             at: self.now.server,
             secret,
         };
-        let of = Some((id.namespace.clone(), uid, attempt.number, which));
+        let of = vec![(id.namespace.clone(), uid, attempt.number, which)];
         self.telling.push(Telling { ticket, at: self.now.mono, told: Told { note, of } });
     }
 
@@ -214,7 +219,7 @@ impl Engine {
     }
 
     fn tell_after(&mut self, ticket: Option<Ticket>, note: EventNote) {
-        self.telling.push(Telling { ticket, at: self.now.mono, told: Told { note, of: None } });
+        self.telling.push(Telling { ticket, at: self.now.mono, told: Told { note, of: Vec::new() } });
     }
 
     fn secret_ref(&self, namespace: &Namespace, name: &Name) -> ObjectRef {
@@ -271,12 +276,19 @@ impl Engine {
         if rotation.consumers <= super::rotation::MANY {
             return;
         }
-        let Rotation { version, rolled, completed, failed, nothing, .. } = rotation;
+        let Rotation { version, rolled, completed, failed, nothing, unsaid, .. } = rotation;
+        if *rolled == 0 {
+            return;
+        }
+        let of =
+            unsaid.iter().map(|(told, (uid, number))| (told.namespace.clone(), *uid, *number, Untold::Ended));
+        let of: Vec<_> = of.collect();
         let note = format!(
             "Version {version}: {rolled} consumers rolled, {completed} completed, {failed} not; {nothing} had no stale pod"
         );
         let version = version.to_string();
-        self.tell_of_secret(id, Reason::ConsumersRolled, &version, note, None);
+        let note = self.note_of_secret(id, Reason::ConsumersRolled, &version, note);
+        self.telling.push(Telling { ticket: None, at: self.now.mono, told: Told { note, of } });
     }
 
     /// Tells of a Secret, once what the ticket stands for is in the ledger.
@@ -288,9 +300,14 @@ impl Engine {
         note: String,
         ticket: Option<Ticket>,
     ) {
+        let note = self.note_of_secret(id, reason, what, note);
+        self.tell_after(ticket, note);
+    }
+
+    fn note_of_secret(&self, id: &SecretId, reason: Reason, what: &str, note: String) -> EventNote {
         let regarding = self.secret_ref(&id.namespace, &id.name);
         let uid = regarding.uid.map(|uid| uid.to_string()).unwrap_or_default();
-        let note = EventNote {
+        EventNote {
             name: event_name(&id.name, &[&uid, what, reason.as_str()]),
             regarding,
             related: None,
@@ -298,8 +315,7 @@ impl Engine {
             note,
             at: self.now.server,
             secret: Some(id.name.clone()),
-        };
-        self.tell_after(ticket, note);
+        }
     }
 
     pub(super) fn tell_too_fast(&mut self, id: &WorkloadId) {

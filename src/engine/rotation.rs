@@ -6,7 +6,7 @@ use super::{Engine, consumption::rolling};
 use crate::{
     catalog::policy::Mode,
     decide::{Decision, Held, parts},
-    facts::{Name, SecretId, Version, WorkloadId},
+    facts::{Name, SecretId, Uid, Version, WorkloadId},
     ledger::Part,
     record::Effect,
     rollout::Outcome,
@@ -25,11 +25,13 @@ pub(super) struct Rotation {
     /// The keys that changed, as far as somebody consumes them by name.
     pub(super) keys: BTreeSet<Name>,
     /// Consumers of which nothing is known yet.
-    waiting: BTreeSet<WorkloadId>,
+    pub(super) waiting: BTreeSet<WorkloadId>,
     /// How many consumers it has in all.
     pub(super) consumers: usize,
     /// Consumers whose rollout runs.
-    rolling: BTreeSet<WorkloadId>,
+    pub(super) rolling: BTreeSet<WorkloadId>,
+    /// Consumers of whose completion only the summary tells, with the number of the rollout.
+    pub(super) unsaid: BTreeMap<WorkloadId, (Uid, u32)>,
     pub(super) rolled: usize,
     pub(super) completed: usize,
     pub(super) failed: usize,
@@ -38,7 +40,7 @@ pub(super) struct Rotation {
     /// Consumers that something holds which is nobody's own affair, with the word for it.
     held: BTreeMap<WorkloadId, &'static str>,
     /// Whether its effect was counted.
-    counted: bool,
+    pub(super) counted: bool,
 }
 
 impl Engine {
@@ -172,6 +174,7 @@ impl Engine {
         }
         self.tell_held(secret);
         if over {
+            self.tell_rotation(secret);
             self.rotations.remove(secret);
         }
     }
@@ -180,12 +183,28 @@ impl Engine {
     pub(super) fn is_summarised(&self, id: &WorkloadId) -> bool {
         let mut of_namespace = self.rotations.iter().filter(|(secret, _)| *secret.namespace == *id.namespace);
         of_namespace.any(|(_, rotation)| {
-            rotation.consumers > MANY && (rotation.rolling.contains(id) || rotation.waiting.contains(id))
+            let concerned = rotation.rolling.contains(id) || rotation.waiting.contains(id);
+            rotation.consumers > MANY && (concerned || rotation.unsaid.contains_key(id))
         })
+    }
+
+    /// A workload's completion is left to the summary.
+    pub(super) fn leave_unsaid(&mut self, id: &WorkloadId, uid: Uid, number: u32) {
+        let of_namespace = self.rotations.iter_mut().filter(|(secret, _)| *secret.namespace == *id.namespace);
+        for (_, rotation) in of_namespace {
+            if rotation.consumers > MANY && rotation.rolling.contains(id) {
+                rotation.unsaid.insert(id.clone(), (uid, number));
+            }
+        }
     }
 }
 
 impl Rotation {
+    /// Of a version, with nobody in it yet.
+    pub(super) fn of(version: Version) -> Self {
+        Self { version, ..Self::default() }
+    }
+
     /// The consumers that something holds of which no other Event tells, and what holds them: a missing Secret is told of
     /// on each workload, an open breaker on the Secret.
     pub(super) fn held_untold(&self) -> (Vec<&WorkloadId>, BTreeSet<&'static str>) {

@@ -4,7 +4,7 @@ use super::{Call, Engine, Fault, LedgerObject, Pending};
 use crate::{
     catalog::Inventory,
     facts::{Kind, SecretId, Version},
-    ledger::{Findings, HEAD, History, Moment, Part, Point, Sight, Since, Urgency, Value},
+    ledger::{Entry, Findings, HEAD, History, Moment, Part, Point, Sight, Since, Urgency, Value},
     record::{LedgerWriteResult, Record},
 };
 
@@ -265,14 +265,7 @@ impl Engine {
         }
         match sighting.change(part) {
             Some(entry) if entry.since.version() > history.version() => {
-                if entry.value == history.last().value && !matches!(entry.since, Since::Between { .. }) {
-                    // It changed and changed back: what stood in between wasn't kept.
-                    history.learn(&Sight {
-                        value: Value::Unknown,
-                        written: None,
-                        moment: Moment::Gap { after, by: entry.since.point() },
-                    });
-                }
+                learn_before(history, sighting.before(part), entry, after);
                 history.push(entry);
             }
             _ => {
@@ -281,6 +274,35 @@ impl Engine {
                 history.learn(&Sight { value, written, moment: Moment::Gap { after, by } });
             }
         }
+    }
+}
+
+/// What stood between the ledger's last entry and the newest change that was seen.
+fn learn_before(history: &mut History, before: Option<Entry>, newest: Entry, after: Point) {
+    let sight = |value, by| Sight { value, written: None, moment: Moment::Gap { after, by } };
+    match before {
+        Some(before)
+            if before.since.version() > history.version() || before.value != history.last().value =>
+        {
+            match before.since {
+                // It changed more than once: what stood before the last but one wasn't kept.
+                Since::Seen(by) | Since::Between { by, .. } => {
+                    history.learn(&sight(Value::Unknown, by));
+                    history.push(before);
+                }
+                Since::FirstSight { by, .. } => {
+                    history.learn(&sight(before.value, by));
+                }
+                Since::Beginning => {
+                    history.learn(&sight(before.value, newest.since.point()));
+                }
+            }
+        }
+        _ if newest.value == history.last().value && !matches!(newest.since, Since::Between { .. }) => {
+            // It changed and changed back: what stood in between wasn't kept.
+            history.learn(&sight(Value::Unknown, newest.since.point()));
+        }
+        _ => {}
     }
 }
 

@@ -10,7 +10,7 @@ use super::{
     page::{Cover, HEAD, Head, Page, SCHEMA, page_name, page_number},
     sheet::{Sheet, Urgency},
 };
-use crate::facts::{Mono, Name, Namespace, SecretId, Uid, Version};
+use crate::facts::{Mono, Name, Namespace, SecretId, Time, Uid, Version};
 
 /// How large an object may grow before its records are spread over another, in bytes: the API server
 /// takes 2 ms to replace 1 KiB and 200 ms to patch 900 KiB.
@@ -408,12 +408,12 @@ impl Book {
     }
 
     /// Turns what lies above a restored store's version into first sight.
-    pub fn forget_above(&mut self, store: Point, now: Mono) {
+    pub fn forget_above(&mut self, store: Point, heard: Time, now: Mono) {
         for chapter in self.chapters.values_mut() {
-            chapter.forget_above(store, now);
+            chapter.forget_above(store, heard, now);
         }
         if self.cover.seen_until.version > store.version {
-            self.cover.seen_until = Point::default();
+            self.cover.seen_until = Point { version: Version(0), time: heard };
         }
     }
 
@@ -527,9 +527,9 @@ impl Chapter {
         }
     }
 
-    fn forget_above(&mut self, store: Point, now: Mono) {
+    fn forget_above(&mut self, store: Point, heard: Time, now: Mono) {
         if self.seen_until.version > store.version {
-            self.seen_until = Point::default();
+            self.seen_until = Point { version: Version(0), time: heard };
         }
         let mut touched = BTreeSet::new();
         for placed in self.secrets.values_mut() {

@@ -184,13 +184,14 @@ impl Marks {
 
     /// Forgets versions from above that one, of a store that was set back since: they never were. Whether there were any.
     pub fn forget_above(&mut self, version: Version) -> bool {
-        let mut forgot = false;
+        let mut forgot = !self.clean.is_empty();
+        // Pods were set back too, to what they were before they were proven, whatever version that names.
+        self.clean.clear();
         let mut retain = |versions: &mut Versions| {
             let before = versions.len();
             versions.retain(|_, known| *known <= version);
             forgot |= versions.len() < before;
         };
-        retain(&mut self.clean);
         if let Some(attempt) = self.attempt.as_mut().filter(|attempt| !attempt.is_running()) {
             retain(&mut attempt.versions);
         }
@@ -220,8 +221,8 @@ impl Marks {
             self.said = theirs.said.or_else(|| self.said.take());
         } else if let (Some(mine), Some(theirs)) = (&mut self.attempt, theirs.attempt)
             && mine.number == theirs.number
-            && mine.ended.as_ref().is_some_and(|ended| !ended.late)
-            && theirs.ended.is_some()
+            && let (Some(my_end), Some(their_end)) = (&mine.ended, &theirs.ended)
+            && (their_end.late || !my_end.late)
         {
             // What stands in the store was told already: a rollout has one outcome.
             mine.ended = theirs.ended;
@@ -271,10 +272,11 @@ mod tests {
         if let Some(attempt) = &mut marks.attempt {
             attempt.versions = versions();
         }
-        assert!(!marks.clone().forget_above(Version(9)));
+        assert!(marks.forget_above(Version(9)));
+        assert!(marks.clean.is_empty(), "pods were set back too");
+        assert!(!marks.forget_above(Version(9)));
         assert!(marks.forget_above(Version(5)));
         let left = Versions::from([("t".into(), Version(4))]);
-        assert_eq!(marks.clean, left);
         assert_eq!(marks.attempt.as_ref().map(|attempt| &attempt.versions), Some(&left));
         assert!(marks.has_stamped("t", Version(4)) && !marks.has_stamped("s", Version(9)));
     }
@@ -301,5 +303,7 @@ mod tests {
         let mut late = ended(Outcome::Completed, 9, true);
         late.join(ended(Outcome::Superseded, 5, false));
         assert_eq!(late, ended(Outcome::Completed, 9, true));
+        late.join(ended(Outcome::Completed, 7, true));
+        assert_eq!(late, ended(Outcome::Completed, 7, true), "a revision happens once, too");
     }
 }

@@ -7,6 +7,10 @@ use crate::facts::{Mono, Version};
 /// How long an edit that nothing waits for may wait for others to be written with.
 pub const GROUP: Duration = Duration::from_millis(100);
 
+/// How long a change may wait to be written: with a short settle time the intent to roll for it comes with it. A crash
+/// before that write costs the change's exact version, no more: the next start finds the other value.
+pub const SETTLING: Duration = Duration::from_millis(300);
+
 /// The first delay after a failed write; it doubles up to [`BACKOFF_MAX`].
 const BACKOFF: Duration = Duration::from_millis(250);
 const BACKOFF_MAX: Duration = Duration::from_secs(30);
@@ -18,6 +22,8 @@ pub enum Urgency {
     Now,
     /// Within [`GROUP`].
     Soon,
+    /// Within [`SETTLING`]: it is a change whose consumers still settle.
+    Settling,
     /// With the next write of the object, whenever that is: losing it costs a repeated look, nothing more.
     WithNext,
 }
@@ -57,6 +63,7 @@ impl Sheet {
         let due = match urgency {
             Urgency::Now if self.failures == 0 => now,
             Urgency::Now | Urgency::Soon => now + GROUP,
+            Urgency::Settling => now + SETTLING,
             Urgency::WithNext => return self.edits,
         };
         self.required = self.edits;

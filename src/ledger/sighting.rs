@@ -49,10 +49,10 @@ struct Seen {
 enum Before {
     /// The entry is the first look.
     NothingKnown,
-    /// Nothing stood there.
+    /// Nothing ever stood there.
     Absent,
-    /// Something else did.
-    Other,
+    /// This did. What stood before it isn't known any more.
+    Entry(Entry),
 }
 
 /// All watched Secrets.
@@ -265,6 +265,19 @@ impl Sighting {
             .filter(|entry| matches!(entry.since, Since::Seen(_) | Since::Between { .. }))
     }
 
+    /// What stood before [`change`](Self::change), if this process saw it.
+    #[must_use]
+    pub fn before(&self, part: &Part) -> Option<Entry> {
+        let seen = match part {
+            Part::All => Some(&self.all),
+            Part::Key(key) => self.key(key),
+        };
+        match seen?.before {
+            Before::Entry(before) => Some(before),
+            Before::NothingKnown | Before::Absent => None,
+        }
+    }
+
     fn key(&self, name: &str) -> Option<&Seen> {
         self.keys.binary_search_by(|(key, _)| (**key).cmp(name)).ok().map(|at| &self.keys[at].1)
     }
@@ -318,19 +331,26 @@ impl Seen {
     fn become_value(&mut self, value: Value, written: Option<Time>, moment: Moment) {
         let mut history = History::new(self.entry);
         if history.learn(&Sight { value, written, moment }) {
-            self.before = if self.entry.value == Value::Absent { Before::Absent } else { Before::Other };
+            self.before = Before::Entry(self.entry);
             self.entry = *history.last();
         }
         self.written = written;
     }
 
     fn history(&self) -> History {
-        let earlier = match self.before {
+        let first = |value| History::new(Entry { value, since: Since::Beginning });
+        let mut history = match self.before {
             Before::NothingKnown => return History::new(self.entry),
-            Before::Absent => Value::Absent,
-            Before::Other => Value::Unknown,
+            Before::Absent => first(Value::Absent),
+            Before::Entry(before) => match before.since {
+                Since::Beginning | Since::FirstSight { .. } => History::new(before),
+                Since::Seen(_) | Since::Between { .. } => {
+                    let mut history = first(Value::Unknown);
+                    history.push(before);
+                    history
+                }
+            },
         };
-        let mut history = History::new(Entry { value: earlier, since: Since::Beginning });
         history.push(self.entry);
         history
     }

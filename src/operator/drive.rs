@@ -18,8 +18,8 @@ use crate::{
 
 /// The loop wakes this often though nothing happens, so that a stuck one can be told from an idle one.
 const BEAT: Duration = Duration::from_secs(5);
-/// The state is published at most this often: making it looks at every workload.
-const PUBLISH: Duration = Duration::from_millis(500);
+/// The state is published when a page asks for it, at most this often: making it looks at every workload.
+const PUBLISH: Duration = Duration::from_millis(50);
 /// How long a stop waits for writes in flight. What isn't done then is found half done by the next start,
 /// as after a crash.
 const FINISH: Duration = Duration::from_secs(5);
@@ -37,8 +37,10 @@ pub struct Drive {
     writes: usize,
     /// Tells that every watch is to start over.
     relist: Arc<Notify>,
-    /// Whether something happened since the state was published.
-    changed: bool,
+    /// Whoever wants the state to be published.
+    ask: Arc<Notify>,
+    /// Whether somebody did since it was.
+    asked: bool,
     published: Instant,
 }
 
@@ -58,6 +60,7 @@ impl Drive {
         metrics: Arc<Metrics>,
         inputs: mpsc::Receiver<Input>,
         relist: Arc<Notify>,
+        ask: Arc<Notify>,
     ) -> (Self, watch::Receiver<Published>) {
         let published = Instant::now();
         let (publish, state) = watch::channel(Published { gauges: engine.gauges(), beat: published });
@@ -71,7 +74,8 @@ impl Drive {
             calls: JoinSet::new(),
             writes: 0,
             relist,
-            changed: false,
+            ask,
+            asked: false,
             published,
         };
         (drive, state)
@@ -89,6 +93,7 @@ impl Drive {
                     Some(input) => self.step(input),
                     None => break,
                 },
+                () = self.ask.notified() => self.asked = true,
                 () = sleep_until(wake) => self.step(Input::Tick),
             }
             self.publish();
@@ -97,7 +102,6 @@ impl Drive {
     }
 
     fn step(&mut self, input: Input) {
-        self.changed |= !matches!(input, Input::Tick);
         let Output { calls, records, relist } = self.engine.step(self.clock.now(), input);
         for record in &records {
             self.metrics.count(record);
@@ -132,16 +136,16 @@ impl Drive {
 
     fn wake(&self) -> Instant {
         let beat = self.published + BEAT;
-        let publish = self.changed.then(|| self.published + PUBLISH);
+        let publish = self.asked.then(|| self.published + PUBLISH);
         let engine = self.engine.next_wake().map(|at| Instant::from_std(self.clock.instant(at)));
         [publish, engine].into_iter().flatten().fold(beat, Instant::min)
     }
 
     fn publish(&mut self) {
         let since = self.published.elapsed();
-        if since >= BEAT || (self.changed && since >= PUBLISH) {
+        if since >= BEAT || (self.asked && since >= PUBLISH) {
             self.published = Instant::now();
-            self.changed = false;
+            self.asked = false;
             self.publish.send_replace(Published { gauges: self.engine.gauges(), beat: self.published });
         }
     }

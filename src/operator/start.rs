@@ -102,9 +102,17 @@ pub async fn run(config: Config) -> Result<(), StartError> {
     let performer = Arc::new(performer.in_term(term.clone()));
     tokio::spawn(lead(term, inputs.clone(), Arc::clone(&metrics)));
     let relist = Arc::new(Notify::new());
-    let (drive, published) =
-        Drive::new(engine, clock, performer, Arc::clone(&metrics), from, Arc::clone(&relist));
-    let pages = Pages { metrics, published, required: required(&config) };
+    let ask = Arc::new(Notify::new());
+    let (drive, published) = Drive::new(
+        engine,
+        clock,
+        performer,
+        Arc::clone(&metrics),
+        from,
+        Arc::clone(&relist),
+        Arc::clone(&ask),
+    );
+    let pages = Pages { metrics, published, ask, required: required(&config) };
     let server = tokio::spawn(server::run(listener, pages, stop.clone().cancelled_owned()));
     let watches = tokio::spawn(keep_watches(api, config.watch(&found), inputs, relist));
     let written = tokio::select! {

@@ -6,7 +6,7 @@ use uptake::{
     decide::{Decision, Held, ReportOnly, Skipped},
     engine::LedgerObject,
     facts::{Name, Uid, WorkloadId},
-    ledger::{Attempt, HEAD, Head, Page},
+    ledger::{Attempt, HEAD, Head, Page, Versions},
     record::{EventNote, Reason, Record},
     rollout::{Failure, Outcome, Stamp, State, state},
 };
@@ -17,6 +17,9 @@ use crate::{
     truth::Blind,
     world::World,
 };
+
+/// How often a workload may be stamped while nothing happens any more: whatever takes the stamp away, it comes to an end.
+const FIGHT: u32 = 8;
 
 /// A list of pods that the operator was given.
 #[derive(Clone, Debug)]
@@ -29,19 +32,37 @@ pub struct Evidence {
 #[derive(Default)]
 pub struct Checks {
     pub violation: Option<String>,
-    /// The last answered list of each namespace.
-    pub listed: BTreeMap<Name, Evidence>,
+    /// Of the process that is looked at.
+    pub life: Life,
     pub blind: Vec<Blind>,
     /// Namespaces in which a Secret changed since the operator first ran.
     pub changed_namespaces: BTreeSet<u8>,
     pub ledger_was_deleted: bool,
+    /// Stamps that somebody forged, by workload.
+    pub forged: BTreeSet<(usize, String)>,
+    /// When the store was set back last.
+    pub restored: Option<Ms>,
+    /// Versions that somebody released.
+    pub released: BTreeSet<(store::SecretKey, u64)>,
     /// Workloads whose stamp something takes away.
     pub reverted: BTreeSet<Uid>,
-    decisions: BTreeMap<WorkloadId, Decision>,
-    attempts: BTreeMap<Uid, Attempt>,
+    pub attempts: BTreeMap<Uid, Attempt>,
+    /// Every intent that was ever in the ledger: a stamp may arrive when its process is long dead.
+    intended: BTreeSet<(Uid, Versions)>,
+    pub clean: BTreeMap<Uid, Versions>,
+    /// How often each workload was stamped since all is quiet.
+    stamps: BTreeMap<Uid, u32>,
     /// By namespace, when its records were made, and at which version.
     made: [Option<(Ms, u64)>; 2],
-    /// Of this life: what the ledger had when it was read, and when the Secrets were first complete.
+}
+
+/// What was seen of one process of the operator.
+#[derive(Default)]
+pub struct Life {
+    /// The last answered list of each namespace.
+    pub listed: BTreeMap<Name, Evidence>,
+    decisions: BTreeMap<WorkloadId, Decision>,
+    /// What the ledger had when it was read, and when the Secrets were first complete.
     loaded: Option<[Loaded; 2]>,
     complete: Option<(u64, Ms)>,
     joined: bool,
@@ -55,15 +76,22 @@ struct Loaded {
 }
 
 impl Checks {
-    pub fn begin_life(&mut self) {
-        (self.loaded, self.complete, self.joined) = (None, None, false);
-        self.listed.clear();
-        self.decisions.clear();
-    }
-
     /// The ledger was taken away: what it told is nobody's to know.
     pub fn forget_attempts(&mut self) {
         self.attempts.clear();
+    }
+
+    /// The store is another: what its ledger told is what it told then.
+    pub fn store_was_restored(&mut self, version: u64, now: Ms) {
+        self.forget_attempts();
+        self.clean.clear();
+        self.ledger_was_deleted = true;
+        self.restored = Some(now);
+        self.changed_namespaces.extend([0, 1]);
+        self.blind.retain(|blind| blind.by <= version);
+        for (_, made) in self.made.iter_mut().flatten() {
+            *made = version.min(*made);
+        }
     }
 
     pub fn made(&self, namespace: u8) -> Option<u64> {
@@ -85,7 +113,7 @@ impl World {
                 let (word, reason) = decision.words();
                 self.tally.decision(word, reason);
                 self.tell(|_| format!("  engine: {workload}: {decision}"));
-                self.checks.decisions.insert(workload.clone(), decision.clone());
+                self.checks.life.decisions.insert(workload.clone(), decision.clone());
             }
             Record::RolloutEnded { workload, outcome, .. } => {
                 self.tell(|_| format!("  engine: the rollout of {workload} ended: {outcome:?}"));
@@ -108,7 +136,7 @@ impl World {
 
     /// The operator read the ledger: from where on it is blind.
     pub fn ledger_is_loaded(&mut self, objects: &[LedgerObject]) {
-        if self.checks.loaded.is_some() {
+        if self.checks.life.loaded.is_some() {
             return;
         }
         let mut loaded: [Loaded; 2] = Default::default();
@@ -138,13 +166,13 @@ impl World {
                 }
             }
         }
-        self.checks.loaded = Some(loaded);
+        self.checks.life.loaded = Some(loaded);
         self.join_blind();
     }
 
     /// The operator has all Secrets.
     pub fn watch_complete(&mut self, version: u64) {
-        if self.checks.joined {
+        if self.checks.life.joined {
             let after = self.streams[0].gap_from;
             let margin = self.margin();
             let (now, wide) = (self.now, if self.knobs.late > 0 { 9_000 } else { 500 });
@@ -160,11 +188,11 @@ impl World {
                     known: None,
                 });
             }
-        } else if self.checks.complete.is_none() {
-            self.checks.complete = Some((version, self.now));
+        } else if self.checks.life.complete.is_none() {
+            self.checks.life.complete = Some((version, self.now));
             self.join_blind();
         } else {
-            self.checks.complete = Some((version, self.now));
+            self.checks.life.complete = Some((version, self.now));
         }
     }
 
@@ -173,7 +201,9 @@ impl World {
     }
 
     fn join_blind(&mut self) {
-        let (Some(loaded), Some((by, by_at))) = (&self.checks.loaded, self.checks.complete) else { return };
+        let (Some(loaded), Some((by, by_at))) = (&self.checks.life.loaded, self.checks.life.complete) else {
+            return;
+        };
         let by = by.max(self.streams[0].delivered);
         let by_at = by_at.max(self.now);
         let found = loaded.clone().into_iter().zip(0_u8..).map(|(loaded, namespace)| Blind {
@@ -186,7 +216,7 @@ impl World {
         });
         let found: Vec<Blind> = found.collect();
         self.checks.blind.extend(found);
-        self.checks.joined = true;
+        self.checks.life.joined = true;
     }
 
     /// A ledger object is about to be written.
@@ -205,7 +235,9 @@ impl World {
             self.checks.made[usize::from(namespace)] = Some((made, self.version));
         }
         for (uid, marks) in &page.workloads {
+            self.checks.clean.insert(*uid, marks.clean.clone());
             let Some(attempt) = &marks.attempt else { continue };
+            self.checks.intended.insert((*uid, attempt.versions.clone()));
             let before = self.checks.attempts.insert(*uid, attempt.clone());
             if let Some(before) = &before
                 && !self.checks.ledger_was_deleted
@@ -227,6 +259,13 @@ impl World {
                     other => other.as_str(),
                 };
                 self.tally.outcome(word);
+                for name in &ended.broke {
+                    let secret = (0..3).find(|number| store::secret_name(*number) == *name);
+                    let version = attempt.versions.get(name).map(|version| version.0);
+                    if let (Some(secret), Some(version)) = (secret, version) {
+                        self.breaker_opens((namespace, secret), version);
+                    }
+                }
             }
         }
     }
@@ -249,20 +288,28 @@ impl World {
         let it = self.owners[owner].clone();
         let (id, uid, namespace) = (it.id(), it.uid, it.namespace);
         self.tally.rollouts += 1;
+        if self.quiet {
+            let stamps = self.checks.stamps.entry(uid).or_default();
+            *stamps += 1;
+            if *stamps > FIGHT {
+                self.violated(format!("{id} is stamped again and again: there is a fight"));
+            }
+        }
         if !self.checks.changed_namespaces.contains(&namespace) && !self.knobs.first_sight_rolls {
             self.violated(format!("{id} is stamped before anything changed"));
         }
         // A request that timed out and arrives late isn't what the operator wants now, and it can't know.
         let Some((evidence, delivered)) = decided else { return };
-        let versions: uptake::ledger::Versions = Stamp::parse(stamp)
+        let versions: Versions = Stamp::parse(stamp)
             .map(|stamp| stamp.iter().map(|(name, version)| (name.clone(), version)).collect())
             .unwrap_or_default();
-        let intended = self.checks.attempts.get(&uid).is_some_and(|attempt| attempt.versions == versions);
+        let intended = self.checks.intended.contains(&(uid, versions));
         if !intended && !self.checks.ledger_was_deleted {
             self.violated(format!("{id} is stamped {stamp} and the ledger has no such intent"));
         }
         let facts = it.facts().rollout;
-        let moves = self.now - it.moved < 50_000;
+        // What it did while nobody could watch isn't known.
+        let moves = self.now - it.moved < 50_000 && it.moved > self.streams[it.sort.stream()].whole_since;
         if moves
             && facts.observed_generation >= facts.generation
             && matches!(state(&facts), State::Running(_))
@@ -270,6 +317,9 @@ impl World {
             self.violated(format!("{id} is stamped while a rollout of it makes progress"));
         }
         let Some(evidence) = evidence else {
+            if self.checks.restored.is_some_and(|at| self.now - at < 60_000) {
+                return;
+            }
             self.violated(format!("{id} is stamped and its pods weren't listed"));
             return;
         };
@@ -294,15 +344,22 @@ impl World {
         if self.checks.violation.is_some() {
             return;
         }
-        if !self.operator.is_up() {
-            self.violated("the operator isn't running at the end".to_owned());
-            return;
+        let deciding = self.deciding();
+        if deciding.is_empty() {
+            self.violated("no operator is running at the end, or none leads".to_owned());
         }
-        for owner in 0..self.owners.len() {
-            if !self.owners[owner].gone {
-                self.check_workload(owner);
+        for replica in deciding {
+            self.turn_to(replica);
+            for owner in 0..self.owners.len() {
+                if !self.owners[owner].gone {
+                    self.check_workload(owner);
+                }
             }
+            self.check_held();
         }
+    }
+
+    fn check_held(&mut self) {
         let held = self.operator.engine().map(|engine| engine.gauges().held).unwrap_or_default();
         for (word, _) in held {
             if [
@@ -312,6 +369,7 @@ impl World {
                 "backoff",
                 "inventory_unknown",
                 "ledger_unwritable",
+                "canary",
             ]
             .contains(&word)
             {
@@ -323,7 +381,7 @@ impl World {
     fn check_workload(&mut self, owner: usize) {
         let it = self.owners[owner].clone();
         let id = it.id();
-        let decision = self.checks.decisions.get(&id).cloned();
+        let decision = self.checks.life.decisions.get(&id).cloned();
         let attempt = self.checks.attempts.get(&it.uid).cloned();
         if let Some(attempt) = &attempt
             && attempt.ended.is_none()
@@ -356,6 +414,11 @@ impl World {
             })
             .collect();
         if stale.is_empty() {
+            return;
+        }
+        if self.knobs.replicas > 1 && !self.knobs.elects {
+            // Neither knows what the other one saw: such a pair doesn't fight, and that is all it promises.
+            self.tally.stale_reason("without_leader");
             return;
         }
         let reason = self.reason(owner, &it, decision.as_ref(), attempt.as_ref());

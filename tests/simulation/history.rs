@@ -25,6 +25,10 @@ pub struct Knobs {
     pub late: u64,
     pub max_concurrent: usize,
     pub first_sight_rolls: bool,
+    pub canary: bool,
+    /// How many Uptakes there are, and whether they elect a leader.
+    pub replicas: u8,
+    pub elects: bool,
     pub workloads: usize,
     pub secrets: u8,
 }
@@ -55,6 +59,11 @@ pub enum Action {
         secret: u64,
         key: u8,
         silent: bool,
+    },
+    /// A value with which no program becomes ready.
+    BadValue {
+        secret: u64,
+        key: u8,
     },
     /// The value that stood before.
     SetBack {
@@ -170,6 +179,10 @@ pub enum Action {
         point: CrashPoint,
         down: Ms,
     },
+    /// The process is stopped for a while, and goes on.
+    Freeze {
+        pause: Ms,
+    },
     Break {
         stream: usize,
         relist: bool,
@@ -184,6 +197,10 @@ pub enum Action {
     },
     LedgerOverwritten,
     LedgerDeleted {
+        draw: u64,
+    },
+    /// etcd is restored from a backup.
+    Restore {
         draw: u64,
     },
     Compact,
@@ -238,6 +255,7 @@ fn knobs(rng: &mut Rng) -> Knobs {
         }
     }
     let quiet = rng.permille(300);
+    let among = rng.below(1000);
     Knobs {
         skew,
         slow_admission: exact && rng.permille(400),
@@ -247,6 +265,9 @@ fn knobs(rng: &mut Rng) -> Knobs {
         late: if quiet { 0 } else { rng.pick(&[5, 30, 100]) },
         max_concurrent: rng.pick(&[0, 1, 1, 2, 20]),
         first_sight_rolls: rng.permille(200),
+        canary: rng.permille(200),
+        replicas: if among < 230 { 2 } else { 1 },
+        elects: among < 180,
         workloads: usize::try_from(rng.between(1, 4)).unwrap_or(1),
         secrets: rng.pick(&[1, 2, 3]),
     }
@@ -259,7 +280,8 @@ fn action(rng: &mut Rng) -> Action {
     let silent = rng.permille(250);
     let on = rng.permille(600);
     match rng.below(1000) {
-        0..=229 => Action::SetKey { secret, key, silent },
+        0..=209 => Action::SetKey { secret, key, silent },
+        210..=229 => Action::BadValue { secret, key },
         230..=264 => Action::SetBack { secret, key, silent },
         265..=276 => Action::Label { secret, moves_time: on },
         285..=299 => Action::DeleteSecret { secret },
@@ -290,7 +312,8 @@ fn action(rng: &mut Rng) -> Action {
         722..=731 => Action::Deny { workload, on },
         732..=738 => Action::Strip { workload, on: rng.permille(400) },
         739..=748 => Action::Quota { workload, on },
-        909..=948 => Action::Break {
+        909..=912 => Action::Freeze { pause: rng.pick(&[2_000, 10_000, 20_000, 60_000]) },
+        913..=948 => Action::Break {
             stream: rng.pick(&[0, 0, 1, 2, 3, 4]),
             relist: rng.permille(600),
             pause: rng.between(0, 8_000),
@@ -299,6 +322,7 @@ fn action(rng: &mut Rng) -> Action {
         964..=975 => Action::LedgerOutage { pause: rng.between(500, 60_000) },
         976..=982 => Action::LedgerOverwritten,
         983..=987 => Action::LedgerDeleted { draw },
+        988..=991 => Action::Restore { draw },
         _ => Action::Compact,
     }
 }

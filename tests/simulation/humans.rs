@@ -41,6 +41,13 @@ impl World {
                     self.set_key(place, key, value, silent);
                 }
             }
+            Action::BadValue { secret, key } => {
+                if let Some(place) = self.secret(secret) {
+                    let value = self.new_value();
+                    self.bad_values.insert(value);
+                    self.set_key(place, key, value, false);
+                }
+            }
             Action::SetBack { secret, key, silent } => {
                 if let Some(place) = self.secret(secret) {
                     let past = self.stood.get(&(place.0, place.1, Some(key)));
@@ -143,11 +150,19 @@ impl World {
                     self.delete_pod(pod);
                 }
             }
-            Action::Crash { point, down } => self.plan_crash(point, down),
+            Action::Crash { point, down } => {
+                self.turn_to_any();
+                self.plan_crash(point, down);
+            }
+            Action::Freeze { pause } => {
+                self.turn_to_any();
+                self.freeze(pause);
+            }
             Action::Break { stream, relist, pause } => {
                 self.tell(|_| {
                     format!("watch {stream} breaks{}", if relist { " and must list anew" } else { "" })
                 });
+                self.turn_to_any();
                 self.break_stream(stream, relist, pause);
             }
             Action::Outage { stream, pause } => {
@@ -181,6 +196,7 @@ impl World {
                     self.bump();
                 }
             }
+            Action::Restore { draw } => self.restore(draw),
             Action::Compact => {
                 if self.knobs.compacts {
                     self.compacted = self.version;
@@ -248,7 +264,9 @@ impl World {
             Action::ForeignStamp { draw, .. } => {
                 let version = if draw % 2 == 0 { self.version + draw % 50 } else { draw % 5000 };
                 let secret = template.uses.first().map_or(0, |one| one.secret);
-                template.stamp = Some(Rc::from(format!("{}@{version}", store::secret_name(secret))));
+                let stamp = format!("{}@{version}", store::secret_name(secret));
+                template.stamp = Some(Rc::from(&*stamp));
+                self.checks.forged.insert((owner, stamp));
                 self.set_template(owner, template, "human");
             }
             Action::GitOps { .. } => self.git_applies(owner),
@@ -341,6 +359,11 @@ impl World {
         });
     }
 
+    /// A new version of it, with the same data.
+    pub fn rewrite_secret(&mut self, place: SecretKey) {
+        self.write_secret(place, |_, _| {});
+    }
+
     fn write_secret(&mut self, place: SecretKey, change: impl FnOnce(&mut BTreeMap<u8, Datum>, Ms)) {
         let at = self.stamp_time(self.now);
         let Some(secret) = self.secrets.get(&place) else { return };
@@ -358,7 +381,7 @@ impl World {
     }
 
     fn after_write(&mut self, place: SecretKey, moved: bool) {
-        if self.operator.ever {
+        if self.ever {
             self.tally.changes += u64::from(moved);
             // A label's edit counts too: to who didn't watch, it may have been a change and back.
             self.checks.changed_namespaces.insert(place.0);
@@ -399,7 +422,7 @@ impl World {
             }
         }
         self.tell(|_| format!("Secret {} is created", secret_id(place)));
-        let secret = Secret { uid, version, created: at, data, mode: 0 };
+        let secret = Secret { uid, version, created: at, data, mode: 0, release: None };
         self.remembered.insert(place, secret.clone());
         self.secrets.insert(place, secret);
         self.after_write(place, true);

@@ -64,6 +64,7 @@ impl World {
             uid,
             name: Name::from(name),
             born,
+            changed: born,
             created,
             owner,
             set,
@@ -85,6 +86,13 @@ impl World {
         self.wake(owner);
     }
 
+    /// A pod's status changes: after all that has a version now.
+    fn touch(&mut self, pod: usize) -> &mut Pod {
+        let it = &mut self.pods[pod];
+        it.changed = self.version + 1;
+        it
+    }
+
     /// A container starts, if the kubelet has all that it needs.
     pub fn start_container(&mut self, pod: usize, which: u8) {
         let it = &self.pods[pod];
@@ -93,7 +101,7 @@ impl World {
         }
         let template = it.template.clone();
         if template.bad {
-            self.pods[pod].trouble = Some(Trouble::ImagePull);
+            self.touch(pod).trouble = Some(Trouble::ImagePull);
             return;
         }
         let namespace = self.owners[it.owner].namespace;
@@ -106,27 +114,38 @@ impl World {
                 secret.is_none_or(|secret| one.key.is_some_and(|key| !secret.data.contains_key(&key)))
             });
         if missing {
-            self.pods[pod].trouble = Some(Trouble::Config);
+            self.touch(pod).trouble = Some(Trouble::Config);
             let delay = self.rng.between(2_000, 12_000);
             self.after(delay, Event::Container { pod, which });
             return;
         }
-        self.pods[pod].started[usize::from(which)] = true;
+        self.touch(pod).started[usize::from(which)] = true;
         self.pods[pod].trouble = None;
         if which == 0 {
             let delay = self.rng.between(0, 2_000);
             self.after(delay, Event::Container { pod, which: 1 });
-        } else if !template.never_ready {
+        } else if !template.never_ready && !self.is_bad(namespace, &template) {
             let delay = self.rng.between(200, 4_000);
             self.after(delay, Event::Ready(pod));
         }
     }
 
+    /// Whether a program can't work with what its Secrets say now.
+    fn is_bad(&self, namespace: u8, template: &Template) -> bool {
+        !self.bad_values.is_empty()
+            && template.uses.iter().any(|one| {
+                let data = self.secrets.get(&(namespace, one.secret)).map(|secret| &secret.data);
+                let mut consumed =
+                    data.into_iter().flatten().filter(|(key, _)| one.key.is_none_or(|name| name == **key));
+                consumed.any(|(_, datum)| self.bad_values.contains(&datum.value))
+            })
+    }
+
     pub fn pod_ready(&mut self, pod: usize) {
-        let it = &mut self.pods[pod];
+        let it = &self.pods[pod];
         if it.is_live() && !it.ready {
-            it.ready = true;
             let owner = it.owner;
+            self.touch(pod).ready = true;
             self.wake(owner);
         }
     }
@@ -135,7 +154,7 @@ impl World {
         if self.pods[pod].deleting || self.pods[pod].gone.is_some() {
             return;
         }
-        self.pods[pod].deleting = true;
+        self.touch(pod).deleting = true;
         self.tell(|world| format!("pod {} is being deleted", world.pods[pod].name));
         let delay = self.rng.between(0, 5_000);
         self.after(delay, Event::PodGone(pod));
@@ -155,7 +174,7 @@ impl World {
     /// A pod fails for good, as an evicted one does: it stays listed.
     pub fn evict_pod(&mut self, pod: usize) {
         if self.pods[pod].is_live() {
-            self.pods[pod].ended = true;
+            self.touch(pod).ended = true;
             self.pods[pod].ready = false;
             self.tell(|world| format!("pod {} is evicted and stays as Failed", world.pods[pod].name));
             let owner = self.pods[pod].owner;

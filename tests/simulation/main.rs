@@ -21,11 +21,14 @@ mod humans;
 mod kubelet;
 mod operator;
 mod planted;
+mod replicas;
 mod report;
+mod restore;
 mod rng;
 mod shrink;
 mod store;
 mod truth;
+mod turns;
 mod watches;
 mod world;
 
@@ -123,7 +126,10 @@ fn run(script: Script, bug: Option<Bug>, tell: bool) -> World {
     }
     // People change Secrets before Uptake comes, too: the first lines may come before it.
     let start = lead + world.rng.between(-40_000, 20_000);
-    world.after(start, Event::Start);
+    for replica in 0..u64::from(world.knobs.replicas) {
+        let late = if replica > 0 { world.rng.between(0, 30_000) } else { 0 };
+        world.after(start + late, Event::Start { replica });
+    }
     let until = world.script.until;
     world.after(lead + until, Event::Quiet);
     let end = world.now + lead + until + QUIET;
@@ -140,8 +146,10 @@ fn run(script: Script, bug: Option<Bug>, tell: bool) -> World {
 }
 
 fn happen(world: &mut World, event: Event) {
+    let Some(event) = world.turn_to_replica_of(event) else { return };
     match event {
         Event::Line(number) => {
+            world.back_up();
             let action = world.script.lines[number].action;
             world.act(action);
         }
@@ -150,12 +158,14 @@ fn happen(world: &mut World, event: Event) {
         Event::List { stream, turn } => world.list(stream, turn),
         Event::Listed { stream, turn, part } => world.listed(stream, turn, part),
         Event::Resume { stream, turn } => world.resume(stream, turn),
-        Event::OutageOver { stream } => world.streams[stream].out = false,
+        Event::OutageOver { stream } => world.each_replica(|world| world.streams[stream].out = false),
         Event::Bookmark { stream, life } => world.bookmark(stream, life),
         Event::Execute { life, call } => world.execute(life, call),
         Event::Answered { life, call, answer } => world.answered(life, call, *answer),
         Event::Tick { life, number } => world.tick(life, number),
-        Event::Start => world.start_operator(),
+        Event::Start { .. } => world.start_operator(),
+        Event::Candidate { life } => world.candidate(life),
+        Event::Lease { life, asked } => world.lease_answers(life, asked),
         Event::Control(owner) | Event::Deadline(owner) => world.control(owner),
         Event::Admitted { owner, set, ordinal, created } => world.admitted(owner, set, ordinal, created),
         Event::Container { pod, which } => world.start_container(pod, which),
@@ -164,6 +174,7 @@ fn happen(world: &mut World, event: Event) {
         Event::Set { place, key } => world.set_anew(place, key),
         Event::Git(owner) => world.git_applies(owner),
         Event::OwnerGone(owner) => world.workload_ends(owner),
+        Event::Release { place, version } => world.release(place, version),
         Event::LedgerBack => world.ledger_down = false,
     }
 }

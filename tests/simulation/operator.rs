@@ -13,19 +13,24 @@ use crate::{
     checks::Evidence,
     history::{CrashPoint, Ms},
     planted::Bug,
+    replicas::Candidate,
     store,
     world::{Event, World},
 };
 
 #[derive(Default)]
 pub struct Operator {
+    /// Which of the replicas it is.
+    pub replica: u64,
     /// In a box: it is taken out for each step.
     engine: Option<Box<Engine>>,
-    /// How often it was started.
+    /// Which process this is: each start is another, and of the n-th replica it is n modulo two.
     pub life: u64,
-    /// Whether it ever ran.
-    pub ever: bool,
-    started: Ms,
+    pub started: Ms,
+    /// What it knows of the Lease, where there is one.
+    pub candidate: Option<Candidate>,
+    /// It is stopped until then, and doesn't know it.
+    pub frozen_until: Ms,
     skew: Ms,
     calls: BTreeMap<(u64, CallId), Call>,
     tick: u64,
@@ -40,8 +45,18 @@ pub struct Operator {
 }
 
 impl Operator {
+    pub fn new(replica: u64) -> Self {
+        Self { replica, life: replica, ..Self::default() }
+    }
+
     pub fn is_up(&self) -> bool {
         self.engine.is_some()
+    }
+
+    /// Its calls that the API server hasn't done yet; what timed out isn't waited for.
+    pub fn calls(&self) -> impl Iterator<Item = &Call> {
+        let mine = self.calls.iter().filter(|((life, _), _)| *life == self.life);
+        mine.map(|(_, call)| call)
     }
 
     pub fn engine(&self) -> Option<&Engine> {
@@ -58,7 +73,7 @@ impl World {
             settle: Duration::from_secs(2),
             settle_max: Duration::from_secs(30),
             max_concurrent_rollouts: self.knobs.max_concurrent,
-            canary: false,
+            canary: self.knobs.canary,
             default_rollout: Mode::Auto,
             first_sight: if self.knobs.first_sight_rolls { FirstSight::Roll } else { FirstSight::Report },
             trigger: Trigger::Data,
@@ -73,16 +88,19 @@ impl World {
         let server = self.rng.index(3);
         let error = self.rng.between(-400, 400);
         let operator = &mut self.operator;
-        operator.engine = Some(Box::new(Engine::new(config)));
-        operator.life += 1;
-        operator.ever = true;
+        let engine = if self.knobs.elects { Engine::standby(config) } else { Engine::new(config) };
+        operator.engine = Some(Box::new(engine));
+        operator.life += 2;
+        operator.frozen_until = 0;
+        self.ever = true;
         operator.started = self.now;
         operator.tick_at = 0;
         operator.skew = self.knobs.skew[server] + error;
         operator.ending = None;
-        self.checks.begin_life();
+        self.checks.life = crate::checks::Life::default();
         self.tell(|_| "the operator starts".to_owned());
         self.start_streams();
+        self.stand_for_election();
         self.give(Input::Tick);
     }
 
@@ -103,7 +121,7 @@ impl World {
         }
         if output.relist {
             for stream in 0..crate::history::STREAMS {
-                self.break_stream(stream, true, 10);
+                self.relist(stream);
             }
         }
         let life = self.operator.life;
@@ -116,8 +134,15 @@ impl World {
                 self.crash();
                 return;
             }
-            if let Call::Stamp { id: workload, .. } = &call {
-                let evidence = self.checks.listed.get(&workload.namespace).cloned();
+            if is_write(&call) && !self.may_write() {
+                let fault = Fault::Unknown("this process doesn't lead any more".to_owned());
+                let answer = Box::new(failed(&call, fault));
+                self.after(1, Event::Answered { life, call: id, answer });
+                continue;
+            }
+            if let Call::Stamp { id: workload, stamp, .. } = &call {
+                self.check_turn(workload, stamp);
+                let evidence = self.checks.life.listed.get(&workload.namespace).cloned();
                 let delivered = self.streams[0].delivered;
                 self.operator.stamps.insert((life, id), (evidence, delivered));
             }
@@ -131,6 +156,7 @@ impl World {
         {
             self.tell(|_| "the operator ended as it was asked to".to_owned());
             self.operator.ending = None;
+            self.give_lease_back();
             self.end_process(down);
         }
     }
@@ -195,10 +221,7 @@ impl World {
         if self.quiet || !self.rng.permille(self.knobs.faults) {
             return self.perform(life, id, call, false);
         }
-        let is_write = matches!(
-            call,
-            Call::WriteLedger { .. } | Call::Stamp { .. } | Call::Note(_) | Call::DeleteLedger { .. }
-        );
+        let is_write = is_write(call);
         let fault = Fault::Unknown("timed out".to_owned());
         match self.rng.below(4) {
             0 => {
@@ -231,7 +254,7 @@ impl World {
             return;
         }
         if let Some(evidence) = self.operator.lists.remove(&(life, id)) {
-            self.checks.listed.insert(evidence.namespace.clone(), evidence);
+            self.checks.life.listed.insert(evidence.namespace.clone(), evidence);
         }
         if let Answer::Ledger(Ok(objects)) = &answer {
             self.ledger_is_loaded(objects);
@@ -305,7 +328,8 @@ impl World {
             }
         }
         let down = if self.quiet { down.min(1_000) } else { down };
-        self.after(down, Event::Start);
+        let replica = self.operator.replica;
+        self.after(down, Event::Start { replica });
     }
 
     /// The active phase is over.
@@ -313,18 +337,25 @@ impl World {
         self.tell(|_| "from now on nothing happens by itself, and nothing fails".to_owned());
         self.quiet = true;
         self.ledger_down = false;
-        self.operator.plan = None;
-        for stream in 0..crate::history::STREAMS {
-            self.streams[stream].out = false;
-        }
-        if !self.operator.is_up() {
-            self.after(500, Event::Start);
-        }
+        self.each_replica(|world| {
+            world.operator.plan = None;
+            for stream in &mut world.streams {
+                stream.out = false;
+            }
+            if !world.operator.is_up() {
+                let replica = world.operator.replica;
+                world.after(500, Event::Start { replica });
+            }
+        });
     }
 
     pub fn owner_of(&self, id: &WorkloadId) -> Option<usize> {
         self.owners.iter().rposition(|owner| !owner.gone && owner.id() == *id)
     }
+}
+
+pub fn is_write(call: &Call) -> bool {
+    matches!(call, Call::WriteLedger { .. } | Call::Stamp { .. } | Call::Note(_) | Call::DeleteLedger { .. })
 }
 
 /// The answer to a call that failed.

@@ -13,7 +13,7 @@ pub struct Tally {
 }
 
 /// What every long run must reach, each often enough.
-const REQUIRED: [&str; 43] = [
+const REQUIRED: [&str; 51] = [
     "decision up_to_date nothing_changed",
     "decision nothing_to_do no_pods",
     "decision nothing_to_do no_stale_pod",
@@ -32,6 +32,8 @@ const REQUIRED: [&str; 43] = [
     "decision hold ledger_unwritable",
     "decision hold inventory_unknown",
     "decision hold backoff",
+    "decision hold breaker_open",
+    "decision hold canary",
     "decision roll stale_pods",
     "outcome completed",
     "outcome completed_late",
@@ -52,6 +54,12 @@ const REQUIRED: [&str; 43] = [
     "fault expired",
     "fault refused",
     "fault stripped",
+    "fault breaker_opened",
+    "fault released",
+    "fault handover",
+    "fault leadership_lost",
+    "fault frozen",
+    "fault restored",
     "excuse blind_birth",
     "excuse clock_tie",
     "excuse first_sight",

@@ -47,6 +47,8 @@ pub struct Secret {
     pub created: Ms,
     pub data: BTreeMap<u8, Datum>,
     pub mode: u8,
+    /// `uptake.dev/release`.
+    pub release: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -83,7 +85,10 @@ impl Secret {
                 })
                 .collect(),
             written: self.data.values().map(|datum| Time(datum.written)).max(),
-            annotations: SecretAnnotations { rollout: mode_text(self.mode), release: None },
+            annotations: SecretAnnotations {
+                rollout: mode_text(self.mode),
+                release: self.release.map(|version| version.to_string().into()),
+            },
         }
     }
 }
@@ -281,6 +286,8 @@ pub struct Pod {
     pub name: Name,
     /// Its place in the store's order.
     pub born: u64,
+    /// The version that it was changed at last.
+    pub changed: u64,
     pub created: Ms,
     pub owner: usize,
     pub set: Option<usize>,
@@ -306,6 +313,7 @@ impl Pod {
             name: self.name.clone(),
             uid: self.uid,
             born: Time(self.created),
+            version: Version(self.changed),
             owner: Some(owner),
             stamp: self.template.stamp.as_deref().map(Box::from),
             ended: self.ended,

@@ -35,16 +35,26 @@ pub struct Stream {
     live: bool,
     /// The list can't be had.
     pub out: bool,
-    /// Deliveries of an earlier turn are void.
-    turn: u64,
+    /// Deliveries of an earlier turn are void. Of the n-th replica it is n modulo two.
+    pub turn: u64,
     /// Nothing is delivered before what was sent earlier.
     due: i64,
     list: Vec<Change>,
     list_version: u64,
     /// The version up to which it delivered.
     pub delivered: u64,
+    /// Since when it is complete and unbroken.
+    pub whole_since: i64,
     /// A relist is under way, from this version on nothing is delivered.
     pub gap_from: u64,
+}
+
+impl Stream {
+    /// The store was set back to this version.
+    pub fn forget_above(&mut self, version: u64) {
+        self.delivered = self.delivered.min(version);
+        self.gap_from = self.gap_from.min(version);
+    }
 }
 
 impl World {
@@ -64,7 +74,7 @@ impl World {
     pub fn start_streams(&mut self) {
         for stream in 0..STREAMS {
             let next = Stream {
-                turn: self.streams[stream].turn + 1,
+                turn: self.streams[stream].turn + 2,
                 out: self.streams[stream].out,
                 ..Stream::default()
             };
@@ -88,7 +98,7 @@ impl World {
         }
         let it = &mut self.streams[stream];
         it.live = false;
-        it.turn += 1;
+        it.turn += 2;
         let turn = it.turn;
         if relist {
             it.gap_from = it.delivered;
@@ -99,6 +109,26 @@ impl World {
             self.after(again, Event::List { stream, turn });
         } else {
             self.after(pause, Event::Resume { stream, turn });
+        }
+    }
+
+    /// The operator wants a fresh list.
+    pub fn relist(&mut self, stream: usize) {
+        let it = &mut self.streams[stream];
+        it.live = false;
+        it.turn += 2;
+        it.gap_from = it.delivered;
+        self.list_later(stream, 10, 500);
+    }
+
+    /// A watch is ahead of the store, and hears nothing until it is begun anew.
+    pub fn deafen(&mut self, stream: usize) {
+        let it = &mut self.streams[stream];
+        if it.live {
+            it.live = false;
+            it.turn += 2;
+            it.gap_from = it.delivered;
+            self.list_later(stream, 300_000, 600_000);
         }
     }
 
@@ -113,8 +143,10 @@ impl World {
     }
 
     pub fn outage(&mut self, stream: usize, pause: i64) {
-        self.streams[stream].out = true;
-        self.break_stream(stream, true, 100);
+        self.each_replica(|world| {
+            world.streams[stream].out = true;
+            world.break_stream(stream, true, 100);
+        });
         self.after(pause, Event::OutageOver { stream });
     }
 
@@ -195,6 +227,7 @@ impl World {
             self.watch_complete(version);
         }
         self.streams[stream].delivered = version;
+        self.streams[stream].whole_since = self.now;
         let complete = Version(version);
         self.give(match stream {
             SECRETS => Input::Secrets(Watched::Complete(complete)),

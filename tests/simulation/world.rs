@@ -11,18 +11,23 @@ use uptake::{
     decide::OwnerFacts,
     engine::{Answer, CallId},
     facts::{Name, Uid, Version},
+    leader::Observed,
 };
 
 use crate::{
     checks::Checks,
-    history::{Knobs, Ms, Script},
+    history::{Knobs, Script},
     operator::Operator,
     planted::Bug,
+    replicas::{Asked, Replica},
     report::Tally,
+    restore::Backup,
     rng::{Rng, mix},
     store::{self, Owner, Place, Pod, ReplicaSet, Secret, SecretKey},
     watches::{Change, Logged, Stream},
 };
+
+pub use crate::history::Ms;
 
 /// When every history begins, by the true clock.
 pub const EPOCH: Ms = 1_790_000_000_000;
@@ -41,7 +46,9 @@ pub enum Event {
     Execute { life: u64, call: CallId },
     Answered { life: u64, call: CallId, answer: Box<Answer> },
     Tick { life: u64, number: u64 },
-    Start,
+    Start { replica: u64 },
+    Candidate { life: u64 },
+    Lease { life: u64, asked: Asked },
     Control(usize),
     Deadline(usize),
     Admitted { owner: usize, set: Option<usize>, ordinal: u32, created: Ms },
@@ -51,6 +58,7 @@ pub enum Event {
     Git(usize),
     Set { place: SecretKey, key: u8 },
     OwnerGone(usize),
+    Release { place: SecretKey, version: u64 },
     LedgerBack,
 }
 
@@ -69,6 +77,8 @@ pub struct World {
     pub knobs: Knobs,
     pub rng: Rng,
     pub now: Ms,
+    /// When the processes' own clocks begin.
+    pub base: tokio::time::Instant,
     pub version: u64,
     /// Where pods lie in a store of their own: its versions.
     pub pod_version: u64,
@@ -91,12 +101,23 @@ pub struct World {
     pub ledger: BTreeMap<String, (u64, Vec<u8>)>,
     pub ledger_down: bool,
     pub told: BTreeSet<String>,
+    /// Values with which no program becomes ready.
+    pub bad_values: BTreeSet<u32>,
     pub namespaces: [NamespaceFacts; 3],
     pub logs: [Vec<Logged>; 5],
     pub streams: [Stream; 5],
+    /// The replica that is being looked at, with its watches.
     pub operator: Operator,
+    /// The other one, if there are two.
+    pub other: Option<Box<Replica>>,
+    /// Whether any of them ever ran.
+    pub ever: bool,
+    /// The Lease, with its version.
+    pub lease: Option<(u64, Observed)>,
     pub checks: Checks,
     pub tally: Tally,
+    /// What a later restore may go back to.
+    pub backups: Vec<Backup>,
     pub bug: Option<Bug>,
     /// What happened, in words, if somebody wants to read it.
     pub story: Option<Vec<String>>,
@@ -117,6 +138,7 @@ impl World {
             knobs: script.knobs.clone(),
             rng,
             now: EPOCH,
+            base: tokio::time::Instant::now(),
             version,
             pod_version: version * 40,
             compacted: 0,
@@ -136,12 +158,17 @@ impl World {
             ledger: BTreeMap::new(),
             ledger_down: false,
             told: BTreeSet::new(),
+            bad_values: BTreeSet::new(),
             namespaces,
             logs: Default::default(),
             streams: Default::default(),
-            operator: Operator::default(),
+            operator: Operator::new(0),
+            other: (script.knobs.replicas > 1).then(|| Box::new(Replica::new(1))),
+            ever: false,
+            lease: None,
             checks: Checks::default(),
             tally: Tally::default(),
+            backups: Vec::new(),
             bug,
             story: tell.then(Vec::new),
             script,
@@ -208,7 +235,7 @@ impl World {
     pub fn log(&mut self, stream: usize, change: Change) {
         let version = self.version;
         self.logs[stream].push(Logged { version, change });
-        self.schedule_delivery(stream);
+        self.each_replica(|world| world.schedule_delivery(stream));
     }
 
     pub fn log_secret(&mut self, place: SecretKey) {

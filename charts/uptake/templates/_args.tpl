@@ -18,7 +18,7 @@
 - --http-addr=[::]:{{ int .Values.containerPort }}
 - --own-namespace={{ .Release.Namespace }}
 {{- range .Values.workloads }}
-- --workload={{ .group }}/{{ .version }}/{{ .kind }}{{ with .template }}={{ . }}{{ end }}
+- --workload={{ (include "uptake.workload" . | fromYaml).flag }}
 {{- end }}
 {{- if .Values.namespaces }}
 {{- range .Values.namespaces }}

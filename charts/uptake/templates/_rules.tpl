@@ -24,10 +24,37 @@
   resources: [events]
   verbs: [create]
 {{- range .Values.workloads }}
-- apiGroups: [{{ .group }}]
-  resources: [{{ .plural }}]
+{{- $kind := include "uptake.workload" . | fromYaml }}
+- apiGroups: [{{ $kind.group }}]
+  resources: [{{ $kind.plural }}]
   verbs: [get, list, watch, patch]
+{{- if eq $kind.group "apps.openshift.io" }}
+- apiGroups: [""]
+  resources: [replicationcontrollers]
+  verbs: [list]
+{{- else if eq $kind.group "serving.knative.dev" }}
+- apiGroups: [serving.knative.dev]
+  resources: [configurations, revisions]
+  verbs: [list]
 {{- end }}
+{{- end }}
+{{- end -}}
+
+{{/* A custom kind; those that the program knows by name are spelt out. */}}
+{{- define "uptake.workload" -}}
+{{- if kindIs "string" . -}}
+{{- $known := dict
+      "Rollout" (dict "group" "argoproj.io" "plural" "rollouts")
+      "CloneSet" (dict "group" "apps.kruise.io" "plural" "clonesets")
+      "AdvancedStatefulSet" (dict "group" "apps.kruise.io" "plural" "statefulsets")
+      "DeploymentConfig" (dict "group" "apps.openshift.io" "plural" "deploymentconfigs")
+      "KnativeService" (dict "group" "serving.knative.dev" "plural" "services") -}}
+{{- merge (dict "flag" .) (get $known .) | toYaml -}}
+{{- else -}}
+{{- $path := .template | default "" -}}
+{{- $flag := printf "%s/%s/%s%s" .group .version .kind (ternary "" (printf "=%s" $path) (empty $path)) -}}
+{{- dict "group" .group "plural" .plural "flag" $flag | toYaml -}}
+{{- end -}}
 {{- end -}}
 
 {{/* In its own namespace: the ledger and the digest key, its identity, the Lease; and what a ClusterRole would give. */}}

@@ -285,7 +285,7 @@ impl Scene {
         for reference in consumption.rolling.iter().chain(&consumption.reported).map(|one| one.reference) {
             let secret = SecretId::new(consumer.namespace.clone(), reference.secret.clone());
             let stamped = decide::trusted(pod, &reference.secret, bench.marks);
-            let birth = Birth { uid: pod.uid, born: pod.born, stamped };
+            let birth = Birth { uid: pod.uid, born: pod.born, version: pod.version, stamped };
             for part in decide::parts(reference) {
                 let Some(history) = self.history(&secret, &part) else { continue };
                 let holds = match bench.mounted.get(&(reference.secret.clone(), pod.uid)) {

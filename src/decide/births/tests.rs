@@ -27,7 +27,7 @@ fn history(entries: &[Entry]) -> History {
 }
 
 fn born(second: i64) -> Birth {
-    Birth { uid: Uid(7), born: time(second), stamped: None }
+    Birth { uid: Uid(7), born: time(second), version: Version(1000), stamped: None }
 }
 
 fn exact(version: u64, pods: &[u128]) -> ExactLists {
@@ -36,6 +36,16 @@ fn exact(version: u64, pods: &[u128]) -> ExactLists {
 
 fn holds(birth: Birth, history: &History, exact: &ExactLists) -> Holds {
     Births { exact, comparable: true }.holds(&birth, history, true, None)
+}
+
+#[test]
+fn who_was_not_changed_since_was_there_and_nobody_has_to_be_asked() {
+    let history = history(&[beginning(A), seen(B, 10, 1000)]);
+    let none = ExactLists::new();
+    let unchanged = Birth { version: Version(10), ..born(1010) };
+    assert_eq!(holds(unchanged, &history, &none), Holds::Other, "its own time is wrong");
+    let changed = Birth { version: Version(11), ..born(1010) };
+    assert_eq!(holds(changed, &history, &none), Holds::Ask(Version(10)));
 }
 
 #[test]

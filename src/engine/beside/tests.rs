@@ -185,6 +185,7 @@ impl Miniature {
             name: "web-1".into(),
             uid: Uid::parse("web-1"),
             born: Time(START) + Duration::from_secs(self.second),
+            version: Version(u64::MAX),
             owner: Some(owner),
             stamp: None,
             ended: false,

@@ -135,6 +135,7 @@ impl Cluster {
                 name: "web".into(),
                 uid: Uid(1),
                 born: Time(START),
+                version: Version(1),
                 owner: None,
                 stamp: None,
                 ended: false,

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use uptake::args::{Args, Command};
 use uptake::config::Config;
+use uptake::facts::KNOWN_KINDS;
 
 #[tokio::test]
 async fn what_is_made_from_the_chart_is_up_to_date() {
@@ -93,6 +94,25 @@ async fn every_flag_has_its_value_and_every_values_file_makes_flags_that_fit() {
         .filter(|flag| *flag != "help" && !NOT_IN_THE_CHART.contains(flag) && !given.contains(*flag))
         .collect();
     assert!(missing.is_empty(), "flags that the chart can't set: {missing:?}");
+}
+
+#[tokio::test]
+async fn every_kind_that_is_known_by_name_gets_its_rights() {
+    let names = KNOWN_KINDS.map(|known| known.name).join(",");
+    let set = format!("workloads={{{names}}}");
+    let documents = helm().await.template("uptake-system", &["--set", &set]).unwrap();
+    assert_eq!(config(&arguments(&documents)).workloads.len(), KNOWN_KINDS.len());
+    let role = documents.iter().find(|document| document.object["kind"] == "ClusterRole").unwrap();
+    let rules = role.object["rules"].as_array().unwrap();
+    for known in KNOWN_KINDS {
+        let plural = format!("{}s", known.kind.to_lowercase());
+        let is_meant = |rule: &&serde_json::Value| {
+            rule["apiGroups"][0] == known.group
+                && rule["resources"][0] == *plural
+                && rule["verbs"][3] == "patch"
+        };
+        assert!(rules.iter().any(|rule| is_meant(&rule)), "{known:?}");
+    }
 }
 
 #[tokio::test]

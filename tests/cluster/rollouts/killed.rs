@@ -1,13 +1,14 @@
 //! Killed again and again in the middle of a large rotation.
 
-use super::STUCK;
-use crate::stage::Stage;
+use super::{STUCK, note};
+use crate::stage::{Stage, reader};
 use crate::support::cluster::audit::{Audit, Entry};
 use crate::support::operator::Operator;
 use crate::support::proxy::{Fault, Proxy, Rule, event_of, write_of};
 use crate::support::wait::eventually;
 use crate::support::workload::{Via, Workload};
 use futures::{StreamExt, stream};
+use k8s_openapi::api::events::v1::Event;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -159,6 +160,50 @@ impl Rotation {
         .await;
         self.stage.witness().await;
         self.asked.extend(self.audit.read_of(&self.stage.install.user));
+    }
+}
+
+/// One Secret with more consumers than are told of one by one.
+#[tokio::test]
+async fn a_large_rotation_that_is_cut_short_has_its_one_summary() {
+    const MANY: usize = 25;
+    let mut stage = Stage::set("cut-short").await;
+    let proxy = Proxy::start(stage.cluster).await;
+    stage.install = stage.install.via(&proxy).arg("--max-concurrent-rollouts=5");
+    let consumers: Vec<Workload> = (0..MANY).map(|number| reader(&format!("web-{number}"))).collect();
+    stage.run(&consumers.iter().collect::<Vec<_>>()).await;
+    let mut operator = stage.operator().await;
+    stage.witness().await;
+    let mut audit = stage.cluster.audit_from_now();
+    stage.rotate("two").await;
+    for few in [2, 7] {
+        let mut stamped = 0;
+        audit
+            .wait(STUCK, |entry| {
+                stamped += usize::from(entry.is_by(&stage.install.user) && entry.changed("deployments"));
+                stamped >= few
+            })
+            .await;
+        operator.kill9();
+        operator = Operator::start(stage.cluster, &stage.install);
+    }
+    // And once when all is done but for the telling.
+    let summary = proxy.on(event_of("ConsumersRolled"), Fault::Hold);
+    eventually(ALL, || async { (summary.hits() > 0).then_some(()).ok_or("there is no summary yet") }).await;
+    operator.kill9();
+    proxy.clear();
+    let _operator = stage.operator().await;
+    let told = stage.ns.wait_event(STUCK, "ConsumersRolled", "db").await;
+    assert!(note(&told).contains("25 consumers rolled, 25 completed"), "{}", note(&told));
+    stage.witness().await;
+    for reason in ["RolloutStarted", "RolloutCompleted"] {
+        let told = stage.ns.events_with(reason).await;
+        let about = |event: &Event| event.regarding.as_ref().and_then(|object| object.name.clone());
+        let others: Vec<_> = told.iter().filter_map(about).filter(|name| name != "witness").collect();
+        assert_eq!(others, [""; 0], "{reason}");
+    }
+    for workload in &consumers {
+        assert_eq!(stage.ns.revisions(workload).await, 2, "{}", workload.name);
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::time::{Instant, interval};
 
 /// How long the Secret is changed. `make soak` does it for longer.
-const STORM: Duration = Duration::from_secs(15);
+const STORM: Duration = Duration::from_secs(12);
 
 const BETWEEN_CHANGES: Duration = Duration::from_millis(200);
 

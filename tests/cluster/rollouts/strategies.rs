@@ -80,7 +80,7 @@ async fn a_rollout_that_people_must_go_on_with_is_blocked_until_they_do() {
 #[tokio::test]
 async fn a_rollout_in_whose_middle_something_happens_has_the_end_that_fits() {
     let mut stage = Stage::set("middle").await;
-    stage.install = stage.install.arg("--rollout-timeout=45s");
+    stage.install = stage.install.arg("--rollout-timeout=30s");
     stage.ns.set_secret("wrong", &[("password", "one")]).await;
     let endless = &Workload::deployment("endless")
         .consumes(Via::env("wrong", "password"))
@@ -121,6 +121,28 @@ async fn a_rollout_in_whose_middle_something_happens_has_the_end_that_fits() {
     // The person's release was enough, and is nobody's to repeat.
     stage.witness().await;
     assert_eq!(stage.ns.revisions(released).await, 3);
+}
+
+/// Case 18, and nobody watches.
+#[tokio::test]
+async fn a_workload_that_is_deleted_while_it_was_away_is_recorded_as_gone_once() {
+    let stage = Stage::set("gone-away").await;
+    let web = &only_with_the_first_value(reader("web"));
+    stage.run(&[web]).await;
+    let operator = stage.operator().await;
+    stage.rotate("two").await;
+    stage.ns.wait_event(ROLLED, "RolloutStarted", "web").await;
+    stage.witness().await;
+    operator.kill9();
+    stage.ns.delete(web).await;
+    let gone = [("kind", "Deployment"), ("outcome", "gone")];
+    let operator = stage.operator().await;
+    wait_metric(&operator, "uptake_rollouts_total", &gone, 1.0).await;
+    stage.witness().await;
+    operator.kill9();
+    let operator = stage.operator().await;
+    stage.witness().await;
+    wait_metric(&operator, "uptake_rollouts_total", &gone, 0.0).await;
 }
 
 async fn field_env(stage: &Stage, workload: &Workload) -> serde_json::Value {
