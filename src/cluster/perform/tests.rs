@@ -142,7 +142,7 @@ async fn a_write_without_an_answer_ends_as_unknown() {
     let (_, performer) = performer(vec![silent]);
     let answer = performer.perform(stamp()).await;
     assert!(
-        matches!(answer, Answer::Workload(Err(Fault::Unknown(words))) if words == "no answer within 10 s")
+        matches!(answer, Answer::Workload(Err(Fault::Unknown(words))) if words == "no answer within 10s")
     );
 }
 
