@@ -103,9 +103,9 @@ impl Run {
                 }
             }
             Step::CreateSecret => self.secret(|world| world.create_secret(PLACE, None)),
-            Step::ChangeSecret | Step::Mark(_) => {
+            Step::ChangeSecret | Step::Mark => {
                 let answer = self.secret(|world| world.set_anew(PLACE, 0));
-                if let Step::Mark(_) = step {
+                if matches!(step, Step::Mark) {
                     let there = self.pods();
                     self.marks.push((self.world.version, there));
                 }

@@ -153,7 +153,7 @@ impl<'a> Run<'a> {
                 "done".to_owned()
             }
             Step::Stamp(stamp, over) => self.stamp(stamp, over).await,
-            Step::Mark(_) => {
+            Step::Mark => {
                 // Of a rollout all pods but the new one are gone then.
                 self.ns.wait_rolled_out_within(ROLLED, &self.workload).await;
                 let there = self.one_pod(None).await;
