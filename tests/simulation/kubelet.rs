@@ -87,7 +87,7 @@ impl World {
     }
 
     /// A pod's status changes: after all that has a version now.
-    fn touch(&mut self, pod: usize) -> &mut Pod {
+    fn touch_pod(&mut self, pod: usize) -> &mut Pod {
         let it = &mut self.pods[pod];
         it.changed = self.version + 1;
         it
@@ -101,7 +101,7 @@ impl World {
         }
         let template = it.template.clone();
         if template.bad {
-            self.touch(pod).trouble = Some(Trouble::ImagePull);
+            self.touch_pod(pod).trouble = Some(Trouble::ImagePull);
             return;
         }
         let namespace = self.owners[it.owner].namespace;
@@ -114,12 +114,12 @@ impl World {
                 secret.is_none_or(|secret| one.key.is_some_and(|key| !secret.data.contains_key(&key)))
             });
         if missing {
-            self.touch(pod).trouble = Some(Trouble::Config);
+            self.touch_pod(pod).trouble = Some(Trouble::Config);
             let delay = self.rng.between(2_000, 12_000);
             self.after(delay, Event::Container { pod, which });
             return;
         }
-        self.touch(pod).started[usize::from(which)] = true;
+        self.touch_pod(pod).started[usize::from(which)] = true;
         self.pods[pod].trouble = None;
         if which == 0 {
             let delay = self.rng.between(0, 2_000);
@@ -145,7 +145,7 @@ impl World {
         let it = &self.pods[pod];
         if it.is_live() && !it.ready {
             let owner = it.owner;
-            self.touch(pod).ready = true;
+            self.touch_pod(pod).ready = true;
             self.wake(owner);
         }
     }
@@ -154,7 +154,7 @@ impl World {
         if self.pods[pod].deleting || self.pods[pod].gone.is_some() {
             return;
         }
-        self.touch(pod).deleting = true;
+        self.touch_pod(pod).deleting = true;
         self.tell(|world| format!("pod {} is being deleted", world.pods[pod].name));
         let delay = self.rng.between(0, 5_000);
         self.after(delay, Event::PodGone(pod));
@@ -174,7 +174,7 @@ impl World {
     /// A pod fails for good, as an evicted one does: it stays listed.
     pub fn evict_pod(&mut self, pod: usize) {
         if self.pods[pod].is_live() {
-            self.touch(pod).ended = true;
+            self.touch_pod(pod).ended = true;
             self.pods[pod].ready = false;
             self.tell(|world| format!("pod {} is evicted and stays as Failed", world.pods[pod].name));
             let owner = self.pods[pod].owner;
