@@ -340,8 +340,10 @@ impl World {
             }
             excuse = excuse.or_else(|| self.excuse(pod, &template));
         }
-        // As long as its watch of Secrets is of the store before, so is what it knows.
-        let restored = self.checks.restored.is_some_and(|at| self.streams[SECRETS].whole_since <= at);
+        // As long as its watch of Secrets is of the store before, so is what it knows; and a gap may begin at a version of
+        // that store for a while longer, which another store's list at that version answers.
+        let restored =
+            self.checks.restored.is_some_and(|at| self.streams[SECRETS].whole_since <= at + 3_600_000);
         match excuse {
             Some(excuse) => self.tally.excuse(excuse.as_str()),
             None if restored => self.tally.excuse("unnoticed_restore"),

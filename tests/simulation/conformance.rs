@@ -60,6 +60,8 @@ impl Run {
     fn new() -> Self {
         let mut knobs = history::script(0).knobs;
         knobs.skew = [0; 3];
+        // Only what is there is consumed: pods would wait for the rest for ever.
+        knobs.secrets = 1;
         (knobs.slow_admission, knobs.separate_stores, knobs.compacts) = (false, false, true);
         (knobs.faults, knobs.late, knobs.replicas, knobs.elects) = (0, 0, 1, false);
         let script = Script { seed: 0, knobs, lines: Vec::new(), until: 1 };
