@@ -342,3 +342,6 @@ fn difference(known: &Workload, new: &Workload) -> Applied {
         || known.deleting != new.deleting;
     if consumption || rest { Applied::Changed { consumption } } else { Applied::Same }
 }
+
+#[cfg(test)]
+mod tests;

@@ -137,6 +137,7 @@ impl Mounts {
 
 /// For tests that tell of mounts: a status as the driver writes it.
 #[cfg(test)]
+#[must_use]
 pub fn status(pod: &str, class: &str, version: u64, time: &str, objects: &[(&str, &str)]) -> Value {
     use serde_json::json;
 

@@ -276,15 +276,19 @@ impl Engine {
         if rotation.consumers <= super::rotation::MANY {
             return;
         }
-        let Rotation { version, rolled, completed, failed, nothing, unsaid, .. } = rotation;
+        let Rotation { version, rolled, completed, failed, nothing, unsaid, held, .. } = rotation;
         if *rolled == 0 {
             return;
         }
         let of =
             unsaid.iter().map(|(told, (uid, number))| (told.namespace.clone(), *uid, *number, Untold::Ended));
         let of: Vec<_> = of.collect();
+        let held = match held.len() {
+            0 => String::new(),
+            held => format!("; {held} held"),
+        };
         let note = format!(
-            "Version {version}: {rolled} consumers rolled, {completed} completed, {failed} not; {nothing} had no stale pod"
+            "Version {version}: {rolled} consumers rolled, {completed} completed, {failed} not; {nothing} had no stale pod{held}"
         );
         let version = version.to_string();
         let note = self.note_of_secret(id, Reason::ConsumersRolled, &version, note);

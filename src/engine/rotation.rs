@@ -38,7 +38,7 @@ pub(super) struct Rotation {
     pub(super) nothing: usize,
     reported: usize,
     /// Consumers that something holds which is nobody's own affair, with the word for it.
-    held: BTreeMap<WorkloadId, &'static str>,
+    pub(super) held: BTreeMap<WorkloadId, &'static str>,
     /// Whether its effect was counted.
     pub(super) counted: bool,
 }
@@ -168,13 +168,17 @@ impl Engine {
         let Some(rotation) = self.rotations.get(secret) else { return };
         let effect = rotation.effect();
         let over = rotation.rolling.is_empty();
+        // Where something holds the others, that is told, and they are rolled for a version to come.
+        let worth_a_summary = rotation.held.is_empty() || !rotation.unsaid.is_empty();
         self.examined(secret, effect);
         if effect == Effect::NothingToDo {
             self.tell_nothing(secret);
         }
         self.tell_held(secret);
         if over {
-            self.tell_rotation(secret);
+            if worth_a_summary {
+                self.tell_rotation(secret);
+            }
             self.rotations.remove(secret);
         }
     }

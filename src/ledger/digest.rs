@@ -205,6 +205,17 @@ mod tests {
         }
 
         #[test]
+        fn what_a_digest_is_of_never_runs_together(
+            a in ("[a-b]{0,2}", "[a-b]{0,2}", "[a-b]{0,2}", proptest::option::of("[a-b]{0,2}")),
+            b in ("[a-b]{0,2}", "[a-b]{0,2}", "[a-b]{0,2}", proptest::option::of("[a-b]{0,2}")),
+        ) {
+            let of = |(namespace, secret, name, value): &(String, String, String, Option<String>)| {
+                key().of_key(namespace, secret, name, value.as_deref().map(str::as_bytes))
+            };
+            prop_assert_eq!(of(&a) == of(&b), a == b);
+        }
+
+        #[test]
         fn a_digest_reads_as_it_prints(bits in any::<u128>()) {
             let text = serde_json::to_string(&Digest(bits)).unwrap();
             prop_assert_eq!(serde_json::from_str::<Digest>(&text).unwrap(), Digest(bits));

@@ -15,5 +15,5 @@ pub use history::{ENTRIES, Entry, History, Moment, Point, Sight, Since, Value};
 pub use marks::{Attempt, Ended, Marks, Untold, Versions, kind_id};
 pub use page::{Cover, HEAD, Head, Page, SCHEMA, page_name, page_number, short_hash};
 pub use record::{Part, SecretRecord};
-pub use sheet::{GROUP, Sheet, Urgency};
+pub use sheet::{GROUP, SETTLING, Sheet, Urgency};
 pub use sighting::{Sighting, Sightings};

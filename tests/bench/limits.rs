@@ -54,8 +54,8 @@ pub async fn reactor(field: &Field<'_>, changes: usize) -> Durations {
         for _ in 0..changes {
             let began = Instant::now();
             field.change(&place).await;
-            let changed = field.changed_after(&place, began, Duration::from_secs(10)).await;
-            measured.add(changed.expect("the bare reactor reacts") - began);
+            let seen = field.changed_after(&place, began, Duration::from_secs(10)).await;
+            measured.add(seen.expect("the bare reactor reacts") - began);
         }
         measured
     };

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::{field::Size, requests::Requests};
 
 /// What a figure is held against: what the same run needed at least.
+#[derive(Clone, Copy)]
 pub struct Limit {
     pub of: &'static str,
     /// Milliseconds.
@@ -33,14 +34,6 @@ struct Row {
 impl Report {
     pub fn new(size: Size) -> Self {
         Self { size, rows: Vec::new(), wrong: Vec::new() }
-    }
-
-    pub fn limits(&self, loops: [Duration; 2], reactor: f64) {
-        println!(
-            "limits of this run: patch loop {:.2} s with 4 workers, {:.2} s with 16; bare reactor {reactor:.1} ms",
-            loops[0].as_secs_f64(),
-            loops[1].as_secs_f64()
-        );
     }
 
     pub fn latency(&mut self, name: &str, ms: f64, limit: Limit) {
@@ -76,11 +69,6 @@ impl Report {
         if is != must {
             self.wrong.push(format!("{name}: {is} rollouts instead of {must}"));
         }
-    }
-
-    pub fn note(&self, what: &str, requests: &Requests) {
-        let each: Vec<String> = requests.iter().map(|(what, count)| format!("{count} {what}")).collect();
-        println!("  {what}: {}", if each.is_empty() { "none".to_owned() } else { each.join(", ") });
     }
 
     fn row(&mut self, name: &str, figure: String, held_against: String, share: f64) {
@@ -156,6 +144,21 @@ impl Row {
             "share": self.share.is_finite().then_some(self.share),
         })
     }
+}
+
+/// What the same run needs at least.
+pub fn limits(loops: [Duration; 2], reactor: f64) {
+    println!(
+        "limits of this run: patch loop {:.2} s with 4 workers, {:.2} s with 16; bare reactor {reactor:.1} ms",
+        loops[0].as_secs_f64(),
+        loops[1].as_secs_f64()
+    );
+}
+
+/// Says what was asked for.
+pub fn note(what: &str, requests: &Requests) {
+    let each: Vec<String> = requests.iter().map(|(what, count)| format!("{count} {what}")).collect();
+    println!("  {what}: {}", if each.is_empty() { "none".to_owned() } else { each.join(", ") });
 }
 
 fn mark(share: f64) -> &'static str {

@@ -8,7 +8,7 @@ use crate::{
     field::{FAN, Field, Place},
     figures::Durations,
     limits, process,
-    report::{Limit, Report},
+    report::{Limit, Report, limits as limits_of_run, note},
     requests::{Counter, sum},
     support::operator::{Install, Operator, program},
 };
@@ -26,7 +26,7 @@ pub async fn run(field: &Field<'_>, report: &mut Report) {
     let loops = [limits::patch_loop(field, 4).await, limits::patch_loop(field, 16).await];
     let slower = loops[0].max(loops[1]);
     let reactor = limits::reactor(field, 30).await.median_ms();
-    report.limits(loops, reactor);
+    limits_of_run(loops, reactor);
 
     let mut install = Install::for_cluster(field.cluster).await.settle(SETTLE).log_level("warn");
     install.program = std::env::var_os("UPTAKE").map_or_else(program, Into::into);
@@ -84,7 +84,7 @@ impl Bench<'_> {
         let rollouts = self.field.rollouts() - before - 1;
         self.report.count("rollouts on install", rollouts, 0);
         let requests = self.counter().read_all().await;
-        self.report.note("requests of the start", &requests);
+        note("requests of the start", &requests);
         self.report.memory("memory after the start", process::memory(operator.id()).now, self.field.size);
     }
 
@@ -93,7 +93,7 @@ impl Bench<'_> {
         let _ = self.counter().read_all().await;
         let (cpu, before) = (process::cpu(operator.id()), self.field.rollouts());
         let mut measured = Durations::default();
-        let mut most = 0;
+        let mut peak = 0;
         let mut all = 0;
         for n in 0..SINGLE {
             let place = self.field.place(n * 7 + 1);
@@ -102,23 +102,23 @@ impl Bench<'_> {
             let changed = self.field.changed_after(&place, began, DEADLINE).await.expect("it is rolled");
             measured.add((changed - began).saturating_sub(settle));
             let asked = self.counter().before_stamp(since);
-            most = most.max(asked);
+            peak = peak.max(asked);
             all += asked;
         }
         let requests = self.counter().read_all().await;
-        let cpu = process::cpu(operator.id()) - cpu;
+        let cpu = process::cpu(operator.id()).saturating_sub(cpu);
         self.report.right(name, self.field.rollouts() - before, SINGLE as u64);
         self.report.latency(name, measured.median_ms(), Limit { of: "bare reactor", is: limit, times: must });
         let each = cpu.as_secs_f64() * 1000.0 / SINGLE as f64;
         self.report.at_most(&format!("CPU a change, {name}"), each, 1.5, "ms");
         let before_stamp = all as f64 / SINGLE as f64;
         self.report.at_most(
-            &format!("requests before the stamp, {name} (most: {most})"),
+            &format!("requests before the stamp, {name} (most: {peak})"),
             before_stamp,
             4.0,
             "",
         );
-        self.report.note("after the stamps", &requests);
+        note("after the stamps", &requests);
     }
 
     async fn fanout(&mut self, operator: &Operator, slower: Duration) {
@@ -134,10 +134,10 @@ impl Bench<'_> {
         self.report.right(name, self.field.rollouts() - before, fan + 1);
         let limit = Limit { of: "slower patch loop", is: slower.as_secs_f64() * 1000.0, times: 1.3 };
         self.report.latency(name, took.as_secs_f64() * 1000.0, limit);
-        let cpu = (process::cpu(operator.id()) - cpu).as_secs_f64() * 1000.0 / fan as f64;
+        let cpu = process::cpu(operator.id()).saturating_sub(cpu).as_secs_f64() * 1000.0 / fan as f64;
         self.report.at_most("CPU a consumer of it", cpu, 1.5, "ms");
         let requests = self.counter().read_all().await;
-        self.report.note("requests of it", &requests);
+        note("requests of it", &requests);
     }
 
     /// From a moment to the last stamp seen, beyond the settle time.
@@ -159,10 +159,10 @@ impl Bench<'_> {
         self.report.right(&name, self.field.rollouts() - before, count as u64 + 1);
         let limit = Limit { of: "the writers' own time", is: writers.as_secs_f64() * 1000.0, times: 2.0 };
         self.report.latency(&name, took.as_secs_f64() * 1000.0, limit);
-        let cpu = (process::cpu(operator.id()) - cpu).as_secs_f64() * 1000.0 / count as f64;
+        let cpu = process::cpu(operator.id()).saturating_sub(cpu).as_secs_f64() * 1000.0 / count as f64;
         self.report.at_most("CPU a change of them", cpu, 1.5, "ms");
         let requests = self.counter().read_all().await;
-        self.report.note("requests of it", &requests);
+        note("requests of it", &requests);
     }
 
     async fn coalesce(&mut self, _operator: &Operator) {
@@ -190,7 +190,7 @@ impl Bench<'_> {
         self.witness().await;
         self.report.count("label edits: rollouts", self.field.rollouts() - before - 1, 0);
         self.report.count("label edits: requests", sum(&requests) as u64, 0);
-        self.report.note("requests of it", &requests);
+        note("requests of it", &requests);
     }
 
     /// Changes while nobody watches.

@@ -87,7 +87,11 @@ async fn a_start_gets_through_though_every_first_request_fails() {
     let (stage, proxy, web) = behind_proxy("start").await;
     let mut rules = Vec::new();
     for resource in ["namespaces", "deployments", "statefulsets", "daemonsets", "pods"] {
-        rules.extend(each_status(&proxy, move |asked: &Asked| asked.path.ends_with(&format!("/{resource}"))));
+        // Where namespaces are listed to be watched, they are watched one by one.
+        let one_by_one = format!("/watch/{resource}/");
+        rules.extend(each_status(&proxy, move |asked: &Asked| {
+            asked.path.ends_with(&format!("/{resource}")) || asked.path.contains(&one_by_one)
+        }));
     }
     let operator = stage.operator().await;
     stage.rotate("two").await;

@@ -10,6 +10,7 @@ mod away;
 mod changes;
 mod chart;
 mod cli;
+mod conformance;
 mod faults;
 mod harness;
 mod humans;

@@ -164,7 +164,7 @@ async fn wrong_flags_are_named_and_are_usage_errors() {
         (&["--first-sight", "AUTO"], &["--first-sight", "AUTO"]),
         (&["--trigger", ""], &["--trigger"]),
         (&["--canary=perhaps"], &["--canary", "perhaps"]),
-        (&["--workload", "Rollout"], &["--workload", "Rollout"]),
+        (&["--workload", "Unheard"], &["--workload", "Unheard"]),
         (&["--namespace", "Not A Name"], &["--namespace", "Not A Name"]),
         (&["--own-namespace", "a/b"], &["--own-namespace", "a/b"]),
         (&["--http-addr", "8080"], &["--http-addr", "8080"]),

@@ -46,6 +46,6 @@ fn main() -> Result<()> {
     fs::create_dir_all(&folder)?;
     let path = folder.join(format!("uptake-{version}-{architecture}.tar"));
     fs::write(&path, &archive)?;
-    println!("{} ({:.1} MB)\n{digest}", path.display(), archive.len() as f64 / 1e6);
+    println!("{} ({} KiB)\n{digest}", path.display(), archive.len() >> 10);
     Ok(())
 }

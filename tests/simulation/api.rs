@@ -91,6 +91,12 @@ impl World {
             }
             _ => {}
         }
+        // What changes nothing gets no version.
+        if let (Some(there), Some((_, before))) = (there, self.ledger.get(name))
+            && before == body
+        {
+            return Ok(Version(there));
+        }
         let version = self.bump();
         if self.bug == Some(Bug::LedgerWriteLost) && self.rng.permille(200) && there.is_some() {
             if let Some(object) = self.ledger.get_mut(name) {
@@ -180,9 +186,12 @@ impl World {
     ) -> Result<usize, Fault> {
         let owner = self.owner_of(id).ok_or(Fault::NotFound)?;
         let it = &self.owners[owner];
-        if it.uid != uid || it.version != over.0 {
+        if it.version != over.0 {
             self.tally.fault("stamp_conflict");
             return Err(Fault::Conflict);
+        }
+        if it.uid != uid {
+            return Err(Fault::Refused("metadata.uid: field is immutable".to_owned()));
         }
         if it.denied {
             self.tally.fault("refused");

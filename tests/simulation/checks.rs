@@ -12,7 +12,7 @@ use uptake::{
 };
 
 use crate::{
-    history::Ms,
+    history::{Ms, SECRETS},
     store::{self, Owner, Place},
     truth::Blind,
     world::World,
@@ -259,6 +259,13 @@ impl World {
                     other => other.as_str(),
                 };
                 self.tally.outcome(word);
+                let blamed = matches!(
+                    ended.outcome,
+                    Outcome::Failed(Failure::DeadlineExceeded(_) | Failure::NoProgress)
+                );
+                if !blamed && !ended.broke.is_empty() {
+                    self.violated(format!("{:?} is blamed on {:?}", ended.outcome, ended.broke));
+                }
                 for name in &ended.broke {
                     let secret = (0..3).find(|number| store::secret_name(*number) == *name);
                     let version = attempt.versions.get(name).map(|version| version.0);
@@ -333,8 +340,13 @@ impl World {
             }
             excuse = excuse.or_else(|| self.excuse(pod, &template));
         }
+        // As long as its watch of Secrets is of the store before, so is what it knows; and a gap may begin at a version of
+        // that store for a while longer, which another store's list at that version answers.
+        let restored =
+            self.checks.restored.is_some_and(|at| self.streams[SECRETS].whole_since <= at + 3_600_000);
         match excuse {
             Some(excuse) => self.tally.excuse(excuse.as_str()),
+            None if restored => self.tally.excuse("unnoticed_restore"),
             None => self.violated(format!("{id} is stamped {stamp} and none of its pods is stale")),
         }
     }
@@ -440,6 +452,17 @@ impl World {
         }
     }
 
+    /// Whether a version broke that rollout, and nobody released it.
+    fn is_unreleased(&self, namespace: u8, attempt: &Attempt) -> bool {
+        let broke = attempt.ended.iter().flat_map(|ended| &ended.broke);
+        broke.into_iter().any(|name| {
+            let number = (0..3).find(|number| store::secret_name(*number) == *name).unwrap_or_default();
+            let version = attempt.versions.get(name).copied().unwrap_or_default();
+            let now = self.secrets.get(&(namespace, number)).and_then(|secret| secret.release);
+            now != Some(version.0)
+        })
+    }
+
     /// The recorded reason why stale pods are left alone, if its cause is true.
     fn reason(
         &self,
@@ -506,8 +529,8 @@ impl World {
                 .iter()
                 .enumerate()
                 .filter(|(other, its)| *other != owner && its.namespace == it.namespace)
-                .filter_map(|(_, its)| self.checks.attempts.get(&its.uid)?.ended.as_ref())
-                .any(|ended| !ended.broke.is_empty() && matches!(ended.outcome, Outcome::Failed(_)))
+                .filter_map(|(_, its)| self.checks.attempts.get(&its.uid))
+                .any(|attempt| self.is_unreleased(it.namespace, attempt))
                 .then_some("breaker_open"),
             Decision::Hold(Held::OperatorPaused) => {
                 (self.namespaces[2].paused.as_deref() == Some("true")).then_some("operator_paused")

@@ -391,7 +391,7 @@ impl World {
         self.tell(|_| format!("  at version {version}"));
     }
 
-    fn delete_secret(&mut self, place: SecretKey) {
+    pub fn delete_secret(&mut self, place: SecretKey) {
         if let Some(secret) = self.secrets.remove(&place) {
             self.remembered.insert(place, secret);
             self.bump();
@@ -401,7 +401,7 @@ impl World {
         }
     }
 
-    fn create_secret(&mut self, place: SecretKey, like: Option<Secret>) {
+    pub fn create_secret(&mut self, place: SecretKey, like: Option<Secret>) {
         let at = self.stamp_time(self.now);
         let uid = self.new_uid();
         let version = self.bump();
@@ -436,7 +436,7 @@ impl World {
         self.log(NAMESPACES, Change::Namespace(facts));
     }
 
-    fn new_workload(&mut self, draw: u64) {
+    pub fn new_workload(&mut self, draw: u64) {
         let mut rng = Rng::new(draw);
         let sort = rng.pick(&[Sort::Deployment, Sort::Deployment, Sort::StatefulSet, Sort::DaemonSet]);
         let template = Rc::new(Template {

@@ -2,7 +2,8 @@
 //! controllers, kubelets, people, GitOps tools, faults, crashes and clocks. One seed is one history.
 //!
 //! `SEEDS=n` says how many histories, `FROM=n` from which seed on, `SEED=n` replays one and tells it in words,
-//! `PLANTED=1` runs with each planted bug until it is found.
+//! `PLANTED=1` runs with each planted bug until it is found, `KEEP_ON=1` goes on after a failure and names them all,
+//! `BRIEF=1` doesn't tell the failing one.
 
 // It is a test: what goes wrong here is to stop it, and its counts are small.
 #![allow(
@@ -15,6 +16,7 @@
 
 mod api;
 mod checks;
+mod conformance;
 mod controllers;
 mod history;
 mod humans;
@@ -58,6 +60,11 @@ fn main() -> ExitCode {
     }
     if number("PLANTED").is_some() {
         return plant();
+    }
+    let wrong = conformance::differences();
+    if !wrong.is_empty() {
+        println!("the simulated API server isn't as the real one:\n  {}", wrong.join("\n  "));
+        return ExitCode::FAILURE;
     }
     let (from, seeds) = (number("FROM").unwrap_or(0), number("SEEDS").unwrap_or(500));
     let start = Instant::now();
@@ -191,6 +198,9 @@ fn replay(seed: u64) -> ExitCode {
         return ExitCode::SUCCESS;
     };
     println!("seed {seed} fails: {violation}");
+    if number("BRIEF").is_some() {
+        return ExitCode::FAILURE;
+    }
     let short = if number("WHOLE").is_some() { whole } else { shrink::shrink(&whole, None) };
     let world = run(short, None, true);
     println!("shortened, with {:?}:", world.knobs);

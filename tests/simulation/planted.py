@@ -1,15 +1,20 @@
 #!/usr/bin/env python3
-"""Plants bugs in a copy of the engine, one after the other, and expects the simulation to find each of them.
+"""Plants bugs in a copy of the engine, and expects the simulation to find each of them.
 
-The source itself has no switches. A bug is one replacement of text; where the text isn't found any more, the bug has to
-be planted anew, and this fails.
+The source itself has no switches. A bug is one replacement of text, made in the copy; where its place isn't found any
+more, it has to be planted anew, and this fails. All are built at once, each asleep until the environment wakes it: in what
+is planted, PLANTED says whether this bug is awake.
+
+`planted.py SEEDS [WORD…]`: so many histories at most for each bug whose name has one of the words.
 """
+import json
 import os
 import pathlib
 import re
 import shutil
 import subprocess
 import sys
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 COPY = ROOT / "target" / "planted"
@@ -18,95 +23,158 @@ TARGET = ROOT / "target" / "planted-build"
 SEEDS = sys.argv[1] if len(sys.argv) > 1 else "20000"
 ONLY = sys.argv[2:]
 
+AWAKE = """
+/// Whether this planted bug is awake.
+#[must_use]
+pub fn planted(number: u32) -> bool {
+    static AWAKE: std::sync::OnceLock<Option<u32>> = std::sync::OnceLock::new();
+    let read = || std::env::var("PLANT").ok().and_then(|number| number.parse().ok());
+    *AWAKE.get_or_init(read) == Some(number)
+}
+"""
+
+# What is wrong, where, what stands there, and what is planted.
 BUGS = [
     ("the stamp comes before the intent is durable", "src/engine/stamping.rs",
      "Phase::Intended { ticket, at, .. } => *at <= now && self.book.is_durable(ticket),",
-     "Phase::Intended { at, .. } => *at <= now,"),
+     "Phase::Intended { ticket, at, .. } => *at <= now && (PLANTED || self.book.is_durable(ticket)),"),
     ("a recreated Secret is ignored", "src/ledger/sighting.rs",
      "Some(known) => known.see(facts, moment),",
-     "Some(known) if known.present => known.see(facts, moment),\n            Some(known) => known.clone(),"),
+     "Some(known) if PLANTED && !known.present => known.clone(),\n            Some(known) => known.see(facts, moment),"),
     ("deletions in a fresh list are forgotten", "src/ledger/sighting.rs",
      "filter(|(id, s)| s.present && !named.contains(id))",
-     "filter(|(id, s)| false && s.present && !named.contains(id))"),
+     "filter(|(id, s)| !PLANTED && s.present && !named.contains(id))"),
     ("managedFields are taken for truth", "src/ledger/history.rs",
-     "if (differs || moved) && !known {", "if moved && !known {"),
+     "if (differs || moved) && !known {", "if (differs && !PLANTED || moved) && !known {"),
     ("undecided pods are fresh", "src/decide/judge.rs",
-     "is = worse(is, PodIs::Undecided);\n            continue;", "continue;"),
+     "is = worse(is, PodIs::Undecided);\n            continue;",
+     "if !PLANTED {\n                is = worse(is, PodIs::Undecided);\n            }\n            continue;"),
     ("a foreign stamp is trusted", "src/decide/judge.rs",
-     "return marks.has_stamped(secret, version).then_some(version);", "return Some(version);"),
+     "return marks.has_stamped(secret, version).then_some(version);",
+     "return (PLANTED || marks.has_stamped(secret, version)).then_some(version);"),
     ("terminating pods count", "src/decide/judge.rs",
-     "!pod.ended && !pod.deleting", "!pod.ended"),
+     "!pod.ended && !pod.deleting", "!pod.ended && (PLANTED || !pod.deleting)"),
     ("up to where was seen is lost", "src/ledger/book.rs",
-     "own.max(self.cover.seen_until)", "let _ = own;\n        Point { version: Version(u64::MAX / 2), time: crate::facts::Time(i64::MAX / 2) }"),
+     "        own.max(self.cover.seen_until)",
+     "        if PLANTED {\n            return Point { version: Version(u64::MAX / 2), time: Time(i64::MAX / 2) };\n        }\n"
+     "        own.max(self.cover.seen_until)"),
     ("nobody looks again after an outcome", "src/engine/follow.rs",
-     "        self.release_slot(id);\n        self.queue.at_latest(id, self.now.mono);\n    }\n\n    /// A failed or blocked",
-     "        self.release_slot(id);\n        self.queue.remove(id);\n    }\n\n    /// A failed or blocked"),
+     "self.look_at_followers(id);\n        self.queue.at_latest(id, self.now.mono);",
+     "self.look_at_followers(id);\n        if PLANTED {\n            self.queue.remove(id);\n        } else {\n"
+     "            self.queue.at_latest(id, self.now.mono);\n        }"),
     ("a stopped watch is thought unbroken", "src/ledger/sighting.rs",
-     "Some(Relist { after, .. }) => Moment::Gap { after: after.unwrap_or_default(), by },",
-     "Some(Relist { .. }) => Moment::Unbroken(by),"),
+     "Some(Relist { after, .. }) => Moment::Gap",
+     "Some(Relist { .. }) if PLANTED => Moment::Unbroken(by),\n            Some(Relist { after, .. }) => Moment::Gap"),
     ("the exact list is read the wrong way round", "src/decide/births.rs",
-     "Some(Exact::Pods(older)) if older.binary_search(&birth.uid).is_ok() => Order::Older,",
-     "Some(Exact::Pods(older)) if older.binary_search(&birth.uid).is_err() => Order::Older,"),
+     "older.binary_search(&birth.uid).is_ok() => Order::Older,",
+     "older.binary_search(&birth.uid).is_ok() != PLANTED => Order::Older,"),
     ("what changes during a rollout is forgotten", "src/engine/look.rs",
-     "let after = match &before {\n            Some(before) if upto.is_some() => joined(before, &clean),",
-     "let upto: Option<&Versions> = None;\n        let after = match &before {\n            Some(before) if upto.is_some() => joined(before, &clean),"),
+     "        let after = match &before {\n            Some(before) if upto.is_some()",
+     "        let upto = upto.filter(|_| !PLANTED);\n        let after = match &before {\n            Some(before) if upto.is_some()"),
     ("a failed attempt is tried again for ever", "src/engine/look.rs",
-     ".is_some_and(|attempt| attempt.has_failed_for(&versions))", ".is_some_and(|attempt| false && attempt.has_failed_for(&versions))"),
+     ".is_some_and(|attempt| attempt.has_failed_for(&versions))",
+     ".is_some_and(|attempt| !PLANTED && attempt.has_failed_for(&versions))"),
     ("the resourceVersion alone counts", "src/ledger/history.rs",
      "Moment::Unbroken(_) => Vec::new(),",
-     "Moment::Unbroken(point) => vec![Entry { value: sight.value, since: Since::Seen(point) }],"),
+     "Moment::Unbroken(point) if PLANTED => vec![Entry { value: sight.value, since: Since::Seen(point) }],\n"
+     "        Moment::Unbroken(_) => Vec::new(),"),
     ("each version is another value", "src/engine/intake.rs",
-     "if self.config.trigger == Trigger::ResourceVersion {", "if self.config.trigger == Trigger::Data {"),
+     "if self.config.trigger == Trigger::ResourceVersion {",
+     "if PLANTED || self.config.trigger == Trigger::ResourceVersion {"),
     ("a slot isn't given back", "src/engine/follow.rs",
-     "            self.stale.remove(id);\n        }\n        self.release_slot(id);", "            self.stale.remove(id);\n        }"),
+     "        self.release_slot(id);\n        self.look_at_followers(id);",
+     "        if !PLANTED {\n            self.release_slot(id);\n        }\n        self.look_at_followers(id);"),
     ("a running rollout isn't waited for", "src/engine/look.rs",
-     "running: self.is_rolling(workload),", "running: false && self.is_rolling(workload),"),
+     "running: self.is_rolling(workload),", "running: !PLANTED && self.is_rolling(workload),"),
     ("an outcome is taken from the status alone", "src/engine/follow.rs",
-     "let clean = verdict.is_clean();", "let clean = true || verdict.is_clean();"),
+     "let clean = verdict.is_clean();", "let clean = PLANTED || verdict.is_clean();"),
     ("a ledger write whose answer is lost is thought done", "src/engine/start.rs",
-     "            Err(fault) => {\n                self.book.not_written(name, self.now.mono);",
-     "            Err(fault) => {\n                self.book.written(name, Version(1));"),
+     "                self.book.not_written(name, self.now.mono);\n                self.findings_fault",
+     "                if PLANTED {\n                    self.book.written(name, Version(1));\n                } else {\n"
+     "                    self.book.not_written(name, self.now.mono);\n                }\n                self.findings_fault"),
     ("a proof holds for all references", "src/engine/consumption.rs",
-     "marks.filter(|marks| marks.clean_for == Some(references_hash(workload)))", "marks.filter(|_| true)"),
-    ("the first sight is proof", "src/decide/births.rs",
-     "    } else if entry.value == current {\n        Holds::FirstSight", "    } else if entry.value == current {\n        Holds::Other"),
+     ".filter(|marks| marks.clean_for == Some(references_hash(workload)))",
+     ".filter(|marks| PLANTED || marks.clean_for == Some(references_hash(workload)))"),
+    ("the installed base is stale", "src/decide/births.rs",
+     "    } else if entry.value == current {\n",
+     "    } else if PLANTED && entry.value == current {\n        Holds::Other\n    } else if entry.value == current {\n"),
     ("an intent is never adopted after a crash", "src/engine/follow.rs",
-     "attempt.is_running() && (attempt.stamped.is_some() || self.bears_stamp(workload))",
-     "attempt.is_running() && attempt.stamped.is_some()"),
+     "attempt.stamped.is_some() || self.bears_stamp(workload)",
+     "attempt.stamped.is_some() || !PLANTED && self.bears_stamp(workload)"),
+    ("the breaker never opens", "src/engine/look.rs",
+     "breaker: self.breaker_holds(workload),", "breaker: !PLANTED && self.breaker_holds(workload),"),
+    ("a release isn't heard", "src/engine/breaker.rs",
+     "            !released\n                && self", "            (PLANTED || !released)\n                && self"),
+    ("a value is blamed for what people do", "src/engine/breaker.rs",
+     "let blamed = matches!(outcome,", "let blamed = PLANTED || matches!(outcome,"),
+    ("the canary isn't alone", "src/engine/look.rs",
+     "canary: self.canary_holds(workload),", "canary: !PLANTED && self.canary_holds(workload),"),
+    ("a claim is thought good for longer than it is", "src/leader/candidacy.rs",
+     "self.expiry = Some(sent + self.timing.duration);",
+     "let more = if PLANTED { self.timing.duration } else { Duration::ZERO };\n"
+     "        self.expiry = Some(sent + self.timing.duration + more);"),
+    ("a foreign claim isn't waited for", "src/leader/candidacy.rs",
+     "                Some(end) if now < end => Step::Read,", "                Some(end) if now < end && !PLANTED => Step::Read,"),
+    ("a restored store isn't noticed", "src/engine/intake.rs",
+     "if self.sightings.is_complete() && version < self.sightings.seen().version {",
+     "if !PLANTED && self.sightings.is_complete() && version < self.sightings.seen().version {"),
+    ("proofs outlive a restore", "src/ledger/marks.rs",
+     "        self.clean.clear();", "        if !PLANTED {\n            self.clean.clear();\n        }"),
 ]
 
 
-def main():
-    missed = []
-    for name, path, old, new in BUGS:
-        if ONLY and not any(word in name for word in ONLY):
-            continue
-        if COPY.exists():
-            shutil.rmtree(COPY)
-        COPY.mkdir(parents=True)
-        for what in ("Cargo.toml", "Cargo.lock", "src", "tests"):
-            source = ROOT / what
-            (shutil.copytree if source.is_dir() else shutil.copy2)(source, COPY / what)
+def plant():
+    """Makes the copy with all bugs in it; gives the names of those whose place isn't found."""
+    if COPY.exists():
+        shutil.rmtree(COPY)
+    COPY.mkdir(parents=True)
+    for what in ("Cargo.toml", "Cargo.lock", "src", "tests"):
+        source = ROOT / what
+        (shutil.copytree if source.is_dir() else shutil.copy2)(source, COPY / what)
+    lost = []
+    for number, (name, path, old, new) in enumerate(BUGS):
         file = COPY / path
         text = file.read_text()
         if text.count(old) != 1:
             print(f"{name}: its place isn't found once in {path}", flush=True)
-            missed.append(name)
+            lost.append(name)
             continue
-        file.write_text(text.replace(old, new))
-        env = {**os.environ, "SEEDS": SEEDS, "CARGO_TARGET_DIR": str(TARGET), "RUSTFLAGS": os.environ.get("RUSTFLAGS", ""), "WHOLE": "1"}
-        run = subprocess.run(
-            ["cargo", "test", "--quiet", "--profile", "simulation", "--test", "simulation"],
-            cwd=COPY, env=env, capture_output=True, text=True)
+        file.write_text(text.replace(old, new.replace("PLANTED", f"crate::planted({number})")))
+    library = COPY / "src" / "lib.rs"
+    library.write_text(library.read_text() + AWAKE)
+    return lost
+
+
+def build():
+    """Builds the copy; gives the program."""
+    env = {**os.environ, "CARGO_TARGET_DIR": str(TARGET)}
+    command = ["cargo", "test", "--no-run", "--message-format=json", "--profile", "simulation", "--test", "simulation"]
+    run = subprocess.run(command, cwd=COPY, env=env, stdout=subprocess.PIPE, text=True)
+    if run.returncode != 0:
+        sys.exit("the planted bugs don't compile")
+    messages = (json.loads(line) for line in run.stdout.splitlines() if line.startswith("{"))
+    programs = [m["executable"] for m in messages if m.get("executable") and m["target"]["name"] == "simulation"]
+    return programs[-1]
+
+
+def main():
+    missed = plant()
+    program = build()
+    for number, (name, *_) in enumerate(BUGS):
+        if name in missed or ONLY and not any(word in name for word in ONLY):
+            continue
+        start = time.monotonic()
+        env = {**os.environ, "SEEDS": SEEDS, "PLANT": str(number), "BRIEF": "1"}
+        run = subprocess.run([program], env=env, capture_output=True, text=True)
+        took = time.monotonic() - start
         found = re.search(r"^seed (\d+) fails: (.*)$", run.stdout, re.M)
         if found:
-            print(f"{name}: found by seed {found[1]}: {found[2][:110]}", flush=True)
-        elif run.returncode == 0:
-            print(f"{name}: NOT FOUND in {SEEDS} histories", flush=True)
-            missed.append(name)
+            print(f"{name}: found by seed {found[1]} in {took:.1f} s: {found[2][:110]}", flush=True)
         else:
-            print(f"{name}: doesn't run: {run.stderr[-600:]}", flush=True)
+            end = "NOT FOUND" if run.returncode == 0 else f"doesn't run: {run.stderr[-600:]}"
+            print(f"{name}: {end} in {SEEDS} histories, {took:.1f} s", flush=True)
             missed.append(name)
+    print(f"{len(BUGS) - len(missed)} of {len(BUGS)} planted bugs were found", flush=True)
     return 1 if missed else 0
 
 

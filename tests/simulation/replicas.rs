@@ -27,7 +27,9 @@ pub struct Replica {
 impl Replica {
     pub fn new(replica: u64) -> Self {
         let mut streams: [Stream; STREAMS] = Default::default();
-        streams.iter_mut().for_each(|stream| stream.turn = replica);
+        for stream in &mut streams {
+            stream.turn = replica;
+        }
         Self { operator: Operator::new(replica), streams, life: Life::default() }
     }
 }

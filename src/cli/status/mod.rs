@@ -3,13 +3,13 @@
 pub mod render;
 pub mod report;
 
-use std::time::Duration;
+use std::{pin::pin, time::Duration};
 
 use super::{
     CliError, Exit, Session,
     args::StatusArgs,
     gather::{self, Wanted},
-    output::{self, Format},
+    output::{self, Format, Progress},
     target::Target,
 };
 use crate::cli::scene::Scene;
@@ -27,21 +27,25 @@ pub async fn run(args: &StatusArgs) -> Result<Exit, CliError> {
     if !args.watch {
         return once(&session, args).await;
     }
+    let mut interrupted = pin!(tokio::signal::ctrl_c());
     loop {
-        if args.output == Format::Table || args.output == Format::Wide {
-            output::clear();
-        }
-        match once(&session, args).await {
-            Ok(_) => {}
-            Err(error) if error.exit == Exit::Usage => return Err(error),
-            // A watch outlives a busy API server.
-            Err(error) => output::say(&format!("error: {error}")),
-        }
         tokio::select! {
-            () = tokio::time::sleep(WATCH) => {}
-            _ = tokio::signal::ctrl_c() => return Ok(Exit::Done),
+            looked = again(&session, args) => looked?,
+            _ = &mut interrupted => return Ok(Exit::Done),
         }
     }
+}
+
+/// Looks once, and waits until it is time for the next look.
+async fn again(session: &Session, args: &StatusArgs) -> Result<(), CliError> {
+    match once(session, args).await {
+        Err(error) if error.exit == Exit::Usage => return Err(error),
+        // A watch outlives a busy API server.
+        Err(error) => output::say(&format!("error: {error}")),
+        Ok(_) => {}
+    }
+    tokio::time::sleep(WATCH).await;
+    Ok(())
 }
 
 async fn once(session: &Session, args: &StatusArgs) -> Result<Exit, CliError> {
@@ -49,7 +53,11 @@ async fn once(session: &Session, args: &StatusArgs) -> Result<Exit, CliError> {
         Some(Target::Secret(name)) => Wanted { secret: Some(name.clone()) },
         Some(Target::ProviderClass(_) | Target::Consumer(_)) | None => Wanted::default(),
     };
-    let scene = gather::scene(session, &wanted).await?;
+    let mut progress = Progress::new();
+    progress.show("reading the cluster…");
+    let scene = gather::scene(session, &wanted).await;
+    progress.end();
+    let scene = scene?;
     let report = report::report(&scene, args.target.as_ref());
     if report.consumers.is_empty()
         && let Some(target) = &args.target
@@ -57,6 +65,9 @@ async fn once(session: &Session, args: &StatusArgs) -> Result<Exit, CliError> {
         is_there(session, &scene, target)?;
     }
     let all = session.namespace.is_none();
+    if args.watch && matches!(args.output, Format::Table | Format::Wide) {
+        output::clear();
+    }
     output::print(args.output, &report, |paint, wide| render::render(&report, paint, wide, all))?;
     Ok(if args.exit_code { exit(&report) } else { Exit::Done })
 }

@@ -39,17 +39,17 @@ fn an_edit_is_durable_with_all_that_was_required_before_it() {
     });
     let change = |record: &mut SecretRecord| record.begin(&Part::All, history);
     book.edit_secret(&secret("s"), edit(2, Urgency::Soon), change).unwrap();
-    let intend = |book: &mut Book, at, urgency| {
+    let write_intent = |book: &mut Book, at, urgency| {
         book.edit_marks(&"ns".into(), Uid(7), edit(at, urgency), Marks::default, |_| {}).unwrap()
     };
-    let intent = intend(&mut book, 3, Urgency::Now);
+    let intent = write_intent(&mut book, 3, Urgency::Now);
     assert_eq!(written(&mut book, 3), [page_name("ns", 1)]);
     assert!(!book.is_durable(&intent), "its change isn't in the store");
     assert_eq!(written(&mut book, 200), [page_name("ns", 0)]);
     assert!(book.is_durable(&intent));
     // What came after it, or need not be written soon, isn't waited for.
     book.edit_secret(&secret("s"), edit(300, Urgency::WithNext), |_| {}).unwrap();
-    let intent = intend(&mut book, 300, Urgency::Now);
+    let intent = write_intent(&mut book, 300, Urgency::Now);
     book.edit_secret(&secret("s"), edit(301, Urgency::Soon), |_| {}).unwrap();
     assert_eq!(written(&mut book, 301), [page_name("ns", 1)]);
     assert!(book.is_durable(&intent));

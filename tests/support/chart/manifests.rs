@@ -48,5 +48,6 @@ fn put(files: &mut BTreeMap<PathBuf, String>, folder: &str, templates: &[&str], 
 fn plain(text: &str) -> String {
     let helms = ["helm.sh/chart:", "app.kubernetes.io/managed-by: Helm"];
     let lines = text.lines().filter(|line| !helms.iter().any(|own| line.trim_start().starts_with(own)));
-    lines.map(|line| format!("{}\n", line.trim_end())).collect::<String>().trim_end().to_owned() + "\n"
+    let lines: Vec<_> = lines.map(str::trim_end).collect();
+    format!("{}\n", lines.join("\n").trim_end())
 }

@@ -72,7 +72,7 @@ impl Comment {
     fn add(&mut self, words: &str) -> Result<()> {
         match words.strip_prefix("@schema ") {
             Some(json) => {
-                self.schema = Some(serde_json::from_str(json).map_err(|error| format!("{error}: {json}"))?)
+                self.schema = Some(serde_json::from_str(json).map_err(|error| format!("{error}: {json}"))?);
             }
             None => self.text.push(words.into()),
         }

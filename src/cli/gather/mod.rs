@@ -1,5 +1,8 @@
 //! Lists what a scene is made of, all kinds at once, with the caller's rights. Nothing is decided here.
 
+mod beside;
+mod standing;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
@@ -8,6 +11,9 @@ use std::{
 use futures::{StreamExt as _, stream};
 use serde_json::{Value, value::RawValue};
 
+pub use beside::{beside, mounts};
+use standing::{batch, replica_sets};
+
 use super::{
     Class, CliError, Session,
     scene::{Consumer, Fate, Gathered, Ledger, Scene, SeenPod, Told, Unknown, nobodys_key},
@@ -15,8 +21,6 @@ use super::{
 use crate::{
     catalog::{
         ReadOptions, SecretFacts,
-        beside::{Beside, ProviderClassFacts, ServiceAccountFacts},
-        mounted::MountFacts,
         policy::{self, Mode, ReferenceAnnotations, annotation},
         reference::Reference,
         references::references,
@@ -26,10 +30,7 @@ use crate::{
     engine::Fault,
     facts::{Kind, Name, Namespace, Raw, Uid, Version, WorkloadId},
     ledger::{DigestKey, Point},
-    watch::{
-        secret,
-        start::{SECRET_FIELDS, SECRETS_STORE},
-    },
+    watch::{secret, start::SECRET_FIELDS},
 };
 
 /// kubectl's and the API server's own number.
@@ -37,8 +38,6 @@ const PAGE: u16 = 500;
 /// Secrets a page: they may be large.
 const SECRET_PAGE: u16 = 50;
 const APPS: &str = "/apis/apps/v1";
-/// ReplicaSets without a Deployment that are read at a time.
-const READS_IN_FLIGHT: usize = 8;
 /// The CLI reads workloads as the operator does by default.
 pub const READ: ReadOptions = ReadOptions { roll_volumes: true };
 
@@ -276,46 +275,6 @@ pub async fn workload(session: &Session, id: &WorkloadId) -> Result<Value, Fault
     session.api.json(cluster::get(&place(session, id).await?), READ_LIMIT).await
 }
 
-type Jobs = (Vec<Consumer>, BTreeMap<Uid, Option<OwnerFacts>>);
-
-async fn batch(session: &Session) -> (Result<Vec<Consumer>, Fault>, Result<Jobs, Fault>) {
-    let path = |plural: &str| path::custom("/apis/batch/v1", session.namespace.as_deref(), plural);
-    let (cron_path, job_path) = (path("cronjobs"), path("jobs"));
-    let cron = |listed: &mut Vec<Consumer>, object: &Value| {
-        let suspended = object.pointer("/spec/suspend").and_then(Value::as_bool).unwrap_or(false);
-        let template = object.pointer("/spec/jobTemplate/spec/template")?;
-        listed
-            .push(Consumer::standing("CronJob", object, template, Fate::NextRun { suspended }, &READ).ok()?);
-        Some(())
-    };
-    let job = |listed: &mut Jobs, object: &Value| {
-        let (uid, owner) = decide_read::owner(object).ok()?;
-        let of_cron_job = owner.as_ref().is_some_and(|owner| *owner.kind == *"CronJob");
-        listed.1.insert(uid, owner);
-        if !of_cron_job {
-            let template = object.pointer("/spec/template")?;
-            let fate = if has_ended(object) { Fate::JobEnded } else { Fate::JobGoesOn };
-            listed.0.push(Consumer::standing("Job", object, template, fate, &READ).ok()?);
-        }
-        Some(())
-    };
-    let (crons, jobs) = futures::join!(
-        list(session, &cron_path, &[], false, cron),
-        list(session, &job_path, &[], false, job)
-    );
-    (crons.map(|(crons, _)| crons), jobs.map(|(jobs, _)| jobs))
-}
-
-fn has_ended(job: &Value) -> bool {
-    let conditions = job.pointer("/status/conditions").and_then(Value::as_array);
-    conditions.into_iter().flatten().any(|condition| {
-        let is = |field: &str, words: &[&str]| {
-            condition.get(field).and_then(Value::as_str).is_some_and(|word| words.contains(&word))
-        };
-        is("type", &["Complete", "Failed"]) && is("status", &["True"])
-    })
-}
-
 type Pods = (Vec<SeenPod>, Vec<Consumer>, Version);
 
 async fn pods(session: &Session) -> Result<Pods, Fault> {
@@ -365,79 +324,6 @@ pub async fn owners_of(
         Some(())
     };
     Ok(list(session, &path::custom(APPS, Some(namespace), "replicasets"), &[], true, read).await?.0)
-}
-
-async fn replica_sets(session: &Session) -> Result<Jobs, Fault> {
-    let path = path::custom(APPS, session.namespace.as_deref(), "replicasets");
-    let read = |listed: &mut (BTreeMap<Uid, Option<OwnerFacts>>, Vec<String>), object: &Value| {
-        let (uid, owner) = decide_read::owner(object).ok()?;
-        if owner.is_none() {
-            let raw = Raw(object);
-            listed.1.push(format!(
-                "{}/{}",
-                path::custom(APPS, Some(&raw.namespace().ok()?), "replicasets"),
-                raw.name().ok()?
-            ));
-        }
-        listed.0.insert(uid, owner);
-        Some(())
-    };
-    let ((owners, bare), _) = list(session, &path, &[], true, read).await?;
-    // Of those that no Deployment owns the template is wanted too; there are few.
-    let read = |path: String| async move { session.api.json::<Value>(cluster::get(&path), READ_LIMIT).await };
-    let objects: Vec<_> = stream::iter(bare).map(read).buffered(READS_IN_FLIGHT).collect().await;
-    let mut sets = Vec::new();
-    for object in objects {
-        let object = match object {
-            Err(Fault::NotFound) => continue,
-            object => object?,
-        };
-        let template = object.pointer("/spec/template").unwrap_or(&Value::Null);
-        let set = Consumer::standing("ReplicaSet", &object, template, Fate::ReplicaSetStays, &READ);
-        sets.push(set.map_err(|_| cluster::undecodable())?);
-    }
-    Ok((sets, owners))
-}
-
-/// Objects, or why they can't be listed.
-pub type Listed<T> = Result<Vec<T>, Fault>;
-
-/// SecretProviderClasses and ServiceAccounts.
-pub async fn beside(session: &Session) -> (Listed<ProviderClassFacts>, Listed<ServiceAccountFacts>) {
-    let namespace = session.namespace.as_deref();
-    let accounts = path::core(namespace, "serviceaccounts");
-    futures::join!(
-        of_driver::<ProviderClassFacts>(session, "secretproviderclasses"),
-        objects::<ServiceAccountFacts>(session, &accounts)
-    )
-}
-
-/// What the CSI driver mounted into which pods.
-pub async fn mounts(session: &Session) -> Listed<MountFacts> {
-    of_driver(session, "secretproviderclasspodstatuses").await
-}
-
-async fn of_driver<T: Beside>(session: &Session, plural: &str) -> Listed<T> {
-    let path = path::custom(&path::group(SECRETS_STORE, "v1"), session.namespace.as_deref(), plural);
-    match objects(session, &path).await {
-        // Where the driver isn't installed there are none; who has no rights is told so of any kind.
-        Err(Fault::NotFound) => Ok(Vec::new()),
-        Err(Fault::Forbidden(_)) if !has_driver(session).await => Ok(Vec::new()),
-        listed => listed,
-    }
-}
-
-async fn has_driver(session: &Session) -> bool {
-    let group = path::group(SECRETS_STORE, "v1");
-    cluster::serves(&session.api, &group, "SecretProviderClass").await.unwrap_or(true)
-}
-
-async fn objects<T: Beside>(session: &Session, path: &str) -> Listed<T> {
-    let read = |listed: &mut Vec<T>, object: &Value| {
-        listed.push(T::read(object).ok()?);
-        Some(())
-    };
-    Ok(list(session, path, &[], false, read).await?.0)
 }
 
 /// What Namespaces say. Who may not read them takes the default: it is said of each policy where it comes from.
