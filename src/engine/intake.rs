@@ -48,7 +48,7 @@ impl Engine {
     }
 
     /// What a Secret held after that version never was. Whether it holds something else now than it did before that.
-    fn set_back(&mut self, id: &SecretId, version: Version) -> bool {
+    pub(super) fn set_back(&mut self, id: &SecretId, version: Version) -> bool {
         self.set_back_to = Some(self.set_back_to.map_or(version, |to| to.min(version)));
         let Some(record) = self.book.secret(id) else { return false };
         let Some(sighting) = self.sightings.get(id) else { return false };
@@ -190,7 +190,7 @@ impl Engine {
     /// Secrets are older than they were, though the store has grown beyond what was seen of it: it was restored from a
     /// backup while nobody watched. Their histories know already; what was proven with versions from above is doubtful
     /// for every Secret, since nothing tells which of those versions are of the restored store.
-    fn secrets_were_set_back(&mut self, to: Version) {
+    pub(super) fn secrets_were_set_back(&mut self, to: Version) {
         self.notice(
             true,
             format!("the store was set back to version {to} or a little above: what was proven since is looked at again"),

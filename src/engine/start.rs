@@ -92,6 +92,8 @@ impl Engine {
             self.book.resume(self.now.mono);
             return;
         };
+        // The ledger itself is older than it was: the store was restored from a backup. Fresh lists tell what else is.
+        self.out.relist |= objects.iter().any(|object| self.book.has_gone_back(&object.name, object.version));
         let mut findings = Findings::default();
         for object in &objects {
             self.book.read(&object.name, object.version, &object.body, &mut findings);
@@ -207,6 +209,9 @@ impl Engine {
                 None => self.unite_secret(&id, by),
             }
         }
+        if let Some(to) = self.set_back_to.take() {
+            self.secrets_were_set_back(to);
+        }
         let workloads: Vec<_> = self.catalog.workloads().map(|workload| workload.id.clone()).collect();
         for id in workloads {
             self.track(&id);
@@ -227,6 +232,10 @@ impl Engine {
     }
 
     fn unite_secret(&mut self, id: &SecretId, by: Point) {
+        if let Some(version) = self.older_than_known(id, by) {
+            self.set_back(id, version);
+            return;
+        }
         let after = self.book.seen_until(&id.namespace);
         let Some(record) = self.book.secret(id) else { return };
         let parts: Vec<Part> = record.parts().collect();
@@ -250,6 +259,18 @@ impl Engine {
             });
             self.changed(id, &parts);
         }
+    }
+
+    /// The version of a Secret that is older than the ledger saw it, though the watch delivered all up to then: the store
+    /// was restored from a backup, and whoever wrote the ledger didn't notice it any more.
+    fn older_than_known(&self, id: &SecretId, by: Point) -> Option<Version> {
+        let version = self.sightings.get(id).filter(|sighting| sighting.present)?.version;
+        let record = self.book.secret(id)?;
+        let is_newer = |history: &History| match history.last().since {
+            Since::Seen(point) => version < point.version && point.version <= by.version,
+            Since::Beginning | Since::Between { .. } | Since::FirstSight { .. } => false,
+        };
+        record.parts().filter_map(|part| record.history(&part)).any(is_newer).then_some(version)
     }
 
     /// Adds to a part's history what this process saw of it before it had the ledger.

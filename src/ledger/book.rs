@@ -398,6 +398,11 @@ impl Book {
         }
     }
 
+    /// Whether an object is older than it was already: no store does that but a restored one.
+    pub fn has_gone_back(&mut self, name: &str, version: Version) -> bool {
+        self.sheet_named(name).and_then(|sheet| sheet.version()).is_some_and(|known| version < known)
+    }
+
     fn sheet_named(&mut self, name: &str) -> Option<&mut Sheet> {
         if name == HEAD {
             return Some(&mut self.head);

@@ -318,6 +318,7 @@ impl World {
         // What it did while nobody could watch isn't known.
         let moves = self.now - it.moved < 50_000 && it.moved > self.streams[it.sort.stream()].whole_since;
         if moves
+            && self.could_see_progress(owner)
             && facts.observed_generation >= facts.generation
             && matches!(state(&facts), State::Running(_))
         {
@@ -349,6 +350,16 @@ impl World {
             None if restored => self.tally.excuse("unnoticed_restore"),
             None => self.violated(format!("{id} is stamped {stamp} and none of its pods is stale")),
         }
+    }
+
+    /// Whether the watch told of a workload's last progress, or it shows now. A pod that went and came back meanwhile is
+    /// neither.
+    fn could_see_progress(&self, owner: usize) -> bool {
+        let it = &self.owners[owner];
+        let delivered = self.streams[it.sort.stream()].delivered;
+        let known = it.trail.iter().rev().find(|(version, _)| *version <= delivered);
+        let (Some((known_at, known)), Some((last_at, last))) = (known, it.trail.last()) else { return true };
+        known_at == last_at || known != last
     }
 
     /// All is quiet.

@@ -478,6 +478,7 @@ impl World {
             shown: RolloutFacts::default(),
             progressed: self.now,
             moved: self.now,
+            trail: Vec::new(),
             writer: Some(Name::from("human")),
             git: None,
             git_always: false,
@@ -547,6 +548,7 @@ impl World {
             shown: RolloutFacts::default(),
             progressed: self.now,
             moved: self.now,
+            trail: Vec::new(),
             awake: false,
             ..old.clone()
         };

@@ -217,6 +217,8 @@ pub struct Owner {
     pub progressed: Ms,
     /// When its updated or ready pods were last other ones in number.
     pub moved: Ms,
+    /// What each of its versions showed of that.
+    pub trail: Vec<(u64, (i32, i32))>,
     pub writer: Option<Name>,
     /// What Git has, and whether it is applied after each change.
     pub git: Option<Rc<Template>>,

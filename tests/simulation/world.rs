@@ -278,7 +278,12 @@ impl World {
     pub fn touch(&mut self, owner: usize) {
         let version = self.bump();
         self.owners[owner].version = version;
-        self.owners[owner].shown = self.owners[owner].rollout.clone();
+        let it = &mut self.owners[owner];
+        it.shown = it.rollout.clone();
+        let shows = (it.shown.updated, it.shown.ready);
+        if it.trail.last().is_none_or(|(_, before)| *before != shows) {
+            it.trail.push((version, shows));
+        }
         let facts = self.owners[owner].facts();
         let stream = self.owners[owner].sort.stream();
         self.log(stream, Change::Workload(Box::new(facts)));
