@@ -92,15 +92,33 @@ impl Engine {
             self.book.resume(self.now.mono);
             return;
         };
-        // The ledger itself is older than it was: the store was restored from a backup. Fresh lists tell what else is.
-        self.out.relist |= objects.iter().any(|object| self.book.has_gone_back(&object.name, object.version));
+        let has_gone_back =
+            objects.iter().any(|object| self.book.has_gone_back(&object.name, object.version));
         let mut findings = Findings::default();
         for object in &objects {
             self.book.read(&object.name, object.version, &object.body, &mut findings);
         }
         self.book.vanish_others(objects.iter().map(|object| &*object.name), self.now.mono);
         self.book.resume(self.now.mono);
+        if has_gone_back {
+            self.ledger_was_set_back();
+        }
         self.tell_lost(&findings);
+    }
+
+    /// The ledger itself is older than it was: the store was restored from a backup. Fresh lists tell which Secrets are;
+    /// pods were set back too, so that nothing is proven of them any more.
+    fn ledger_was_set_back(&mut self) {
+        self.notice(
+            true,
+            "the ledger is older than it was: the store was set back, everything is looked at again",
+        );
+        self.book.doubt_above(Version(u64::MAX), self.now.mono);
+        for look in self.looks.values_mut() {
+            look.exact.clear();
+        }
+        self.out.relist = true;
+        self.look_at_all();
     }
 
     fn tell_lost(&mut self, findings: &Findings) {

@@ -60,7 +60,7 @@ pub struct Checks {
 #[derive(Default)]
 pub struct Life {
     /// The last answered list of each namespace.
-    pub listed: BTreeMap<Name, Evidence>,
+    pub listed: BTreeMap<Name, Vec<(Ms, Evidence)>>,
     decisions: BTreeMap<WorkloadId, Decision>,
     /// What the ledger had when it was read, and when the Secrets were first complete.
     loaded: Option<[Loaded; 2]>,

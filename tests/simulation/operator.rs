@@ -64,7 +64,21 @@ impl Operator {
     }
 }
 
+/// A judgement by a list of pods counts so long, though another list came since.
+const JUDGEMENT_HOLDS: Ms = 2_000;
+
 impl World {
+    /// What the lists of a namespace's pods showed that a stamp can be by.
+    fn evidence(&self, namespace: &str) -> Option<Evidence> {
+        let listed = self.checks.life.listed.get(namespace)?;
+        let recent =
+            listed.iter().filter(|(at, _)| at + JUDGEMENT_HOLDS >= self.now).map(|(_, evidence)| evidence);
+        recent.cloned().reduce(|mut all, one| {
+            all.pods.extend(one.pods);
+            all
+        })
+    }
+
     pub fn start_operator(&mut self) {
         if self.operator.is_up() {
             return;
@@ -142,7 +156,7 @@ impl World {
             }
             if let Call::Stamp { id: workload, stamp, .. } = &call {
                 self.check_turn(workload, stamp);
-                let evidence = self.checks.life.listed.get(&workload.namespace).cloned();
+                let evidence = self.evidence(&workload.namespace);
                 let delivered = self.streams[0].delivered;
                 self.operator.stamps.insert((life, id), (evidence, delivered));
             }
@@ -254,7 +268,10 @@ impl World {
             return;
         }
         if let Some(evidence) = self.operator.lists.remove(&(life, id)) {
-            self.checks.life.listed.insert(evidence.namespace.clone(), evidence);
+            let now = self.now;
+            let listed = self.checks.life.listed.entry(evidence.namespace.clone()).or_default();
+            listed.retain(|(at, _)| at + JUDGEMENT_HOLDS >= now);
+            listed.push((now, evidence));
         }
         if let Answer::Ledger(Ok(objects)) = &answer {
             self.ledger_is_loaded(objects);
