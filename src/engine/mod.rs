@@ -82,6 +82,8 @@ pub struct Engine {
     mounts: Mounts,
     /// The lowest version of a Secret that the list under way shows older than it was.
     set_back_to: Option<Version>,
+    /// Whether what is consumed was in the ledger once, since this process leads.
+    recorded: bool,
     sightings: Sightings,
     catalog: Catalog,
     book: Book,
@@ -161,6 +163,7 @@ impl Engine {
             secrets_fault: None,
             mounts: Mounts::default(),
             set_back_to: None,
+            recorded: false,
             sightings: Sightings::new(config.namespaces.len() > 1),
             catalog: Catalog::new(&config.kinds),
             book: Book::new(config.own_namespace_uid, scheme, Point::default()),
@@ -252,6 +255,7 @@ impl Engine {
         }
         self.pump_ledger();
         self.pump_notes();
+        self.recorded |= self.stage == Stage::Ready && self.united && self.book.is_all_durable();
     }
 
     fn pump_ledger(&mut self) {

@@ -61,7 +61,10 @@ impl Engine {
         match (&self.findings_fault, self.stage) {
             (Some(fault), _) => Err(fault.clone()),
             // A standby has no need of it yet.
-            (None, Stage::Ready | Stage::Standby) => Ok(()),
+            (None, Stage::Standby) => Ok(()),
+            (None, Stage::Ready) if self.recorded => Ok(()),
+            // A change from then on is found whatever happens to this process.
+            (None, Stage::Ready) => Err("what is consumed is being recorded".to_owned()),
             (None, Stage::New | Stage::Loading) => Err("the ledger is being read".to_owned()),
             (None, Stage::Probing(_)) => Err("the stores are being compared".to_owned()),
         }

@@ -70,6 +70,13 @@ impl Cluster {
         written.expect("the note can be written").expect("the note can be written");
     }
 
+    /// Takes those notes back: an API server that starts again forbids everything until it knows its roles.
+    pub(super) fn unaudited(&self) {
+        let run = self.folder().file_name().and_then(|name| name.to_str()).expect("a run has a folder");
+        let notes = super::binaries::audit_folder(&self.programs);
+        let _ = std::fs::remove_file(notes.join(format!("{run}.operators")));
+    }
+
     /// From the cluster's first request on.
     pub fn audit(&self) -> Audit {
         Audit { log: self.folder().join("audit.log"), position: 0 }

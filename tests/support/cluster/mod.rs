@@ -260,6 +260,7 @@ impl Cluster {
 
     /// From now on connections to the API server are refused.
     pub fn stop_api_server(&self) {
+        self.unaudited();
         self.kill(Component::ApiServer);
     }
 
