@@ -7,7 +7,10 @@ use super::{
     api::{self, READ_LIMIT},
     path,
 };
-use crate::{engine::Fault, facts::Kind};
+use crate::{
+    engine::Fault,
+    facts::{Kind, WorkloadId},
+};
 
 #[derive(Deserialize)]
 struct Resources {
@@ -51,6 +54,14 @@ pub async fn collection(api: &Api, kind: &Kind, namespace: Option<&str>) -> Resu
         },
     };
     Ok(path::workloads(kind, &plural, namespace))
+}
+
+/// The path of a workload.
+///
+/// # Errors
+/// As [`collection`].
+pub async fn workload(api: &Api, id: &WorkloadId) -> Result<String, Fault> {
+    Ok(format!("{}/{}", collection(api, &id.kind, Some(&id.namespace)).await?, id.name))
 }
 
 /// Asks the API server for a kind's plural: its CRD may have come, gone or been replaced.

@@ -34,7 +34,7 @@ pub use body::Wiped;
 pub(crate) use body::next_chunk;
 pub use client::{ConnectError, Connection, connect};
 pub use clock::ServerClock;
-pub use discover::{collection, look_up, serves};
+pub use discover::{collection, look_up, serves, workload};
 pub use event::CONTROLLER as EVENT_CONTROLLER;
 pub(crate) use fault::{Status, words};
 pub(crate) use list::{List, Page};

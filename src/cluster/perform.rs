@@ -216,21 +216,16 @@ impl Performer {
     }
 
     async fn get_workload(&self, id: &WorkloadId) -> Result<Workload, Fault> {
-        let object = self.api.json(api::get(&self.path(id).await?), READ_LIMIT).await?;
+        let object = self.api.json(api::get(&discover::workload(&self.api, id).await?), READ_LIMIT).await?;
         self.read(&id.kind, &object)
     }
 
     async fn stamp(&self, id: &WorkloadId, uid: Uid, over: Version, stamp: &str) -> Result<Workload, Fault> {
         let _turn = self.stamps.acquire().await;
-        let path = path::with(&self.path(id).await?, &[("fieldManager", "uptake")]);
+        let path = path::with(&discover::workload(&self.api, id).await?, &[("fieldManager", "uptake")]);
         let request = api::patch(&path, &stamp::patch(&id.kind, uid, over, stamp));
         let object = self.in_time(self.api.json(request, WRITE_LIMIT)).await?;
         self.read(&id.kind, &object)
-    }
-
-    async fn path(&self, id: &WorkloadId) -> Result<String, Fault> {
-        let workloads = discover::collection(&self.api, &id.kind, Some(&id.namespace)).await?;
-        Ok(format!("{workloads}/{}", id.name))
     }
 
     fn read(&self, kind: &Kind, object: &Value) -> Result<Workload, Fault> {

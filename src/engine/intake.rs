@@ -180,11 +180,8 @@ impl Engine {
         // As at the start: nothing is decided until everything was listed again, and made one with the ledger.
         self.united = false;
         self.rotations.clear();
-        for look in self.looks.values_mut() {
-            look.exact.clear();
-        }
         self.out.relist = true;
-        self.look_at_all();
+        self.look_at_all_anew();
     }
 
     /// Secrets are older than they were, though the store has grown beyond what was seen of it: it was restored from a
@@ -196,10 +193,7 @@ impl Engine {
             format!("the store was set back to version {to} or a little above: what was proven since is looked at again"),
         );
         self.book.doubt_above(to, self.now.mono);
-        for look in self.looks.values_mut() {
-            look.exact.clear();
-        }
-        self.look_at_all();
+        self.look_at_all_anew();
     }
 
     pub(super) fn take_workloads(&mut self, kind: &Kind, watched: Watched<Workload, WorkloadId>) {

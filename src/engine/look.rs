@@ -84,6 +84,14 @@ impl Engine {
         }
     }
 
+    /// The same, after the store was set back: lists at its versions were of another history.
+    pub(super) fn look_at_all_anew(&mut self) {
+        for look in self.looks.values_mut() {
+            look.exact.clear();
+        }
+        self.look_at_all();
+    }
+
     pub(super) fn look_at_consumers(&mut self, secret: &SecretId) {
         let ids: Vec<WorkloadId> =
             self.catalog.consumers(secret).map(|workload| workload.id.clone()).collect();

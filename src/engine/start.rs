@@ -114,11 +114,8 @@ impl Engine {
             "the ledger is older than it was: the store was set back, everything is looked at again",
         );
         self.book.doubt_above(Version(u64::MAX), self.now.mono);
-        for look in self.looks.values_mut() {
-            look.exact.clear();
-        }
         self.out.relist = true;
-        self.look_at_all();
+        self.look_at_all_anew();
     }
 
     fn tell_lost(&mut self, findings: &Findings) {

@@ -258,21 +258,12 @@ async fn workloads(session: &Session, kind: &Kind) -> Result<Vec<Consumer>, Faul
     Ok(list(session, &path, &[], false, read).await?.0)
 }
 
-/// Where a workload lies.
-///
-/// # Errors
-/// The API server doesn't serve its kind, or can't be asked.
-pub async fn place(session: &Session, id: &WorkloadId) -> Result<String, Fault> {
-    let collection = cluster::collection(&session.api, &id.kind, Some(&id.namespace)).await?;
-    Ok(format!("{collection}/{}", id.name))
-}
-
 /// A workload as it is now.
 ///
 /// # Errors
 /// It isn't there, or can't be read.
 pub async fn workload(session: &Session, id: &WorkloadId) -> Result<Value, Fault> {
-    session.api.json(cluster::get(&place(session, id).await?), READ_LIMIT).await
+    session.api.json(cluster::get(&cluster::workload(&session.api, id).await?), READ_LIMIT).await
 }
 
 type Pods = (Vec<SeenPod>, Vec<Consumer>, Version);

@@ -310,7 +310,7 @@ impl Run<'_> {
         if self.order.dry_run {
             query.push(("dryRun", "All"));
         }
-        let path = path::with(&gather::place(self.session, id).await?, &query);
+        let path = path::with(&cluster::workload(&self.session.api, id).await?, &query);
         let request = cluster::patch(&path, &patch(&id.kind, workload.uid, workload.version, stamp));
         let object: Value = self.session.api.json(request, WRITE_LIMIT).await?;
         self.read(&id.kind, &object)
