@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, FromArgMatches as _};
+use tokio::runtime::{Builder, Runtime};
 use uptake::{
     args::{Args, Command},
     cli::{self, Exit},
@@ -11,6 +12,9 @@ use uptake::{
 };
 
 const FAILED: u8 = 1;
+
+/// The engine is one task, and what it waits for is the API server: more threads only cost memory.
+const WORKERS: usize = 2;
 
 fn main() -> ExitCode {
     match parse().command {
@@ -35,7 +39,7 @@ fn parse() -> Args {
 }
 
 fn verb(command: Command) -> ExitCode {
-    match tokio::runtime::Runtime::new() {
+    match Runtime::new() {
         Ok(runtime) => runtime.block_on(cli::run(command)).into(),
         Err(error) => fail(Exit::Failed.code(), &error),
     }
@@ -47,7 +51,8 @@ fn controller(config: Config) -> ExitCode {
     if let Err(error) = record::init_telemetry(config.log_format, config.log_level) {
         return fail(FAILED, &error);
     }
-    let runtime = match tokio::runtime::Runtime::new() {
+    let runtime = Builder::new_multi_thread().worker_threads(WORKERS).enable_all().build();
+    let runtime = match runtime {
         Ok(runtime) => runtime,
         Err(error) => return fail(FAILED, &error),
     };

@@ -10,6 +10,7 @@ pub mod read;
 pub mod reference;
 pub mod references;
 mod secret;
+mod selector;
 mod template;
 mod workload;
 
@@ -17,4 +18,5 @@ pub use effective::{Effective, effective};
 pub use index::{Applied, Catalog, Inventory};
 pub use read::ReadOptions;
 pub use secret::{KeyFacts, SecretAnnotations, SecretFacts};
+pub use selector::{Selection, Selector};
 pub use workload::{Declared, TemplateHash, Workload};

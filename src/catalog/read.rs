@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{
-    Declared, Workload,
+    Declared, Selector, Workload,
     policy::{self, ReferenceAnnotations, WorkloadPolicy},
     references::{references, service_account},
     template,
@@ -66,6 +66,7 @@ pub fn workload(kind: &Kind, object: &Value, options: &ReadOptions) -> Result<Wo
         policy,
         template: template::hash(template),
         stamp: stamp::found_on(Raw(template)),
+        selector: Selector::of(kind, object),
         service_account,
         rollout: read::facts(kind, object),
         last_writer: last_writer(raw, &kind.template_path()).map(Name::from),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::{
     catalog::{
+        Selector,
         policy::{ReferenceAnnotations, WorkloadPolicy},
         reference::Reference,
         references::ProviderClass,
@@ -37,6 +38,8 @@ pub struct Workload {
     pub template: TemplateHash,
     /// The stamp on the pod template, as it stands.
     pub stamp: Option<Box<str>>,
+    /// By which labels its pods are found.
+    pub selector: Selector,
     /// The ServiceAccount its pods run as.
     pub service_account: Name,
     /// The status of its rollout.

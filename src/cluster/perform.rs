@@ -15,7 +15,7 @@ use super::{
     path, stamp,
 };
 use crate::{
-    catalog::{ReadOptions, SecretFacts, Workload, read as catalog_read},
+    catalog::{ReadOptions, SecretFacts, Selection, Workload, read as catalog_read},
     decide::{OwnerFacts, PodFacts, read as decide_read},
     engine::{Answer, Call, Fault},
     facts::{Kind, Namespace, SecretId, Uid, Version, WorkloadId},
@@ -29,8 +29,8 @@ use crate::{
 const STAMPS_IN_FLIGHT: usize = 16;
 /// Events in flight: they must not crowd out stamps and lists.
 const NOTES_IN_FLIGHT: usize = 4;
-/// Lists in flight: each holds a page in memory.
-const LISTS_IN_FLIGHT: usize = 8;
+/// Lists in flight: each holds a page in memory, and the client's buffers of it.
+const LISTS_IN_FLIGHT: usize = 4;
 /// Pods and ReplicaSets a page; kubectl's and the API server's own number.
 const PAGE: u16 = 500;
 
@@ -106,9 +106,11 @@ impl Performer {
                 Answer::Written(self.write_ledger(&name, over, &body).await)
             }
             Call::DeleteLedger { name, over } => Answer::Done(self.delete_ledger(&name, over).await),
-            Call::ListPods(namespace) => Answer::Pods(self.list_pods(&namespace).await),
+            Call::ListPods(namespace, only) => Answer::Pods(self.list_pods(&namespace, &only).await),
             Call::ListPodsAt(namespace, at) => Answer::PodUids(self.list_pods_at(&namespace, at).await),
-            Call::ListReplicaSets(namespace) => Answer::Owners(self.list_owners(&namespace).await),
+            Call::ListReplicaSets(namespace, only) => {
+                Answer::Owners(self.list_owners(&namespace, &only).await)
+            }
             Call::ProbePodVersion => Answer::PodListVersion(self.probe_pod_version().await),
             Call::GetSecret(id) => Answer::Secret(self.get_secret(&id).await),
             Call::GetWorkload(id) => Answer::Workload(self.get_workload(&id).await),
@@ -142,8 +144,9 @@ impl Performer {
         self.in_time(self.api.bytes(request, WRITE_LIMIT)).await.map(drop)
     }
 
-    async fn list_pods(&self, namespace: &str) -> Result<Vec<PodFacts>, Fault> {
-        let list = self.pods(namespace, None, false);
+    async fn list_pods(&self, namespace: &str, only: &Selection) -> Result<Vec<PodFacts>, Fault> {
+        let path = path::core(Some(namespace), "pods");
+        let list = Listed { path, at: None, labels: only.to_string(), metadata_only: false };
         // A pod that can't be read could be stale: the list would prove nothing.
         let each = |pods: &mut Vec<PodFacts>, item: &RawValue| {
             pods.push(decide_read::pod(&value(item)?).map_err(|_| api::undecodable())?);
@@ -153,7 +156,8 @@ impl Performer {
     }
 
     async fn list_pods_at(&self, namespace: &str, at: Version) -> Result<Vec<Uid>, Fault> {
-        let list = self.pods(namespace, Some(at), true);
+        let path = path::core(Some(namespace), "pods");
+        let list = Listed { path, at: Some(at), labels: String::new(), metadata_only: true };
         let each = |uids: &mut Vec<Uid>, item: &RawValue| {
             uids.push(Uid::parse(&api::decode::<Versioned>(item.get().as_bytes())?.metadata.uid));
             Ok(())
@@ -163,11 +167,15 @@ impl Performer {
         Ok(uids)
     }
 
-    async fn list_owners(&self, namespace: &str) -> Result<BTreeMap<Uid, Option<OwnerFacts>>, Fault> {
+    async fn list_owners(
+        &self,
+        namespace: &str,
+        only: &Selection,
+    ) -> Result<BTreeMap<Uid, Option<OwnerFacts>>, Fault> {
         let mut all = BTreeMap::new();
         for (group_version, plural) in &self.config.between {
             let path = path::custom(group_version, Some(namespace), plural);
-            let list = Listed { path, at: None, metadata_only: true };
+            let list = Listed { path, at: None, labels: only.to_string(), metadata_only: true };
             let each = |owners: &mut BTreeMap<Uid, Option<OwnerFacts>>, item: &RawValue| {
                 let (uid, owner) = decide_read::owner(&value(item)?).map_err(|_| api::undecodable())?;
                 owners.insert(uid, owner);
@@ -182,19 +190,16 @@ impl Performer {
         Ok(all)
     }
 
-    #[allow(clippy::unused_self)] // Reads as the other lists do.
-    fn pods(&self, namespace: &str, at: Option<Version>, metadata_only: bool) -> Listed {
-        Listed { path: path::core(Some(namespace), "pods"), at, metadata_only }
-    }
-
     async fn listed<State: Default>(
         &self,
         listed: Listed,
         each: impl FnMut(&mut State, &RawValue) -> Result<(), Fault>,
     ) -> Result<State, Fault> {
         let _turn = self.lists.acquire().await;
-        let Listed { path, at, metadata_only } = &listed;
-        let list = List { path, query: &[], at: *at, page: PAGE, metadata_only: *metadata_only };
+        let Listed { path, at, labels, metadata_only } = &listed;
+        let query = [("labelSelector", labels.as_str())];
+        let query = if labels.is_empty() { &[] } else { &query[..] };
+        let list = List { path, query, at: *at, page: PAGE, metadata_only: *metadata_only };
         Ok(list.each(&self.api, State::default, each).await?.0)
     }
 
@@ -247,6 +252,8 @@ impl Performer {
 struct Listed {
     path: String,
     at: Option<Version>,
+    /// The label selector; empty for all.
+    labels: String,
     metadata_only: bool,
 }
 

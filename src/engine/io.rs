@@ -9,7 +9,7 @@ use std::{collections::BTreeMap, fmt};
 
 use crate::{
     catalog::{
-        SecretFacts, Workload,
+        SecretFacts, Selection, Workload,
         beside::{BesideId, ProviderClassFacts, ServiceAccountFacts},
         mounted::MountFacts,
         namespace::NamespaceFacts,
@@ -110,13 +110,13 @@ pub enum Call {
         /// Its version.
         over: Version,
     },
-    /// A consistent list of a namespace's pods. Answer: [`Answer::Pods`].
-    ListPods(Namespace),
+    /// A consistent list of those of a namespace's pods. Answer: [`Answer::Pods`].
+    ListPods(Namespace, Selection),
     /// The pods that lived at exactly that version. Answer: [`Answer::PodUids`].
     ListPodsAt(Namespace, Version),
     /// A consistent list of what stands between a namespace's pods and their workloads (ReplicaSets above all), and of its
-    /// owners. Answer: [`Answer::Owners`].
-    ListReplicaSets(Namespace),
+    /// owners; a ReplicaSet has the labels of its pods. Answer: [`Answer::Owners`].
+    ListReplicaSets(Namespace, Selection),
     /// One pod of the whole cluster, for the version of the list. Answer: [`Answer::PodListVersion`].
     ProbePodVersion,
     /// A Secret that may lie outside the watch. Answer: [`Answer::Secret`].

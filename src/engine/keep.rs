@@ -75,7 +75,8 @@ impl Engine {
 
     /// When every workload was looked at once, what was stale before Uptake came is told.
     fn look_over_first_sight(&mut self) {
-        let looking = self.looks.values().any(|look| !look.is_idle()) || !self.catalog.is_complete();
+        let listing = !self.asked.is_empty() || self.looks.values().any(|look| !look.is_idle());
+        let looking = listing || !self.catalog.is_complete();
         let due = self.queue.next().is_some_and(|next| next <= self.now.mono + Duration::from_secs(1));
         if self.first_sight_told || looking || due || !self.united || self.first_sight.is_empty() {
             return;

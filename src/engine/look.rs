@@ -10,7 +10,7 @@ use super::{
     consumption::{references_hash, rolling},
 };
 use crate::{
-    catalog::{Inventory, Workload},
+    catalog::{Inventory, Selection, Workload},
     decide::{
         self, Bench, Births, Consumed, Decision, Exact, ExactLists, Facts, Held, Judgement, OwnerFacts,
         PodFacts, Step, Verdict,
@@ -38,6 +38,8 @@ const MOST_ABOVE: usize = 8;
 pub(super) struct NamespaceLook {
     /// Whom the lists under way are for.
     now: BTreeSet<WorkloadId>,
+    /// What those lists hold.
+    selection: Selection,
     /// Who asked since they began.
     next: BTreeSet<WorkloadId>,
     /// Answers that are still to come.
@@ -201,20 +203,28 @@ impl Engine {
     /// Asks for the pods of a workload.
     pub(super) fn list_for(&mut self, id: &WorkloadId) {
         self.tasks.entry(id.clone()).or_default().phase = Phase::Looking;
-        let look = self.looks.entry(id.namespace.clone()).or_default();
-        if !look.is_idle() {
-            look.next.insert(id.clone());
-            return;
+        self.looks.entry(id.namespace.clone()).or_default().next.insert(id.clone());
+        self.asked.insert(id.namespace.clone());
+    }
+
+    /// Begins the lists that were asked for since the last ones: one serves all who asked in a namespace.
+    pub(super) fn pump_looks(&mut self) {
+        for namespace in std::mem::take(&mut self.asked) {
+            if self.looks.get(&namespace).is_some_and(NamespaceLook::is_idle) {
+                self.list_pods(&namespace);
+            }
         }
-        look.now.insert(id.clone());
-        self.list_pods(&id.namespace.clone());
     }
 
     fn list_pods(&mut self, namespace: &Namespace) {
         let Some(look) = self.looks.get_mut(namespace) else { return };
+        look.now = std::mem::take(&mut look.next);
+        let asking = look.now.iter().filter_map(|id| self.catalog.get(id));
+        look.selection = Selection::of(asking.map(|workload| &workload.selector));
         look.awaited = 1;
         look.owners_read = false;
-        self.call(Pending::Pods(namespace.clone()), Call::ListPods(namespace.clone()));
+        let call = Call::ListPods(namespace.clone(), look.selection.clone());
+        self.call(Pending::Pods(namespace.clone()), call);
     }
 
     pub(super) fn pods_listed(&mut self, namespace: &Namespace, result: Result<Vec<PodFacts>, Fault>) {
@@ -328,7 +338,11 @@ impl Engine {
         let Some(look) = self.looks.get_mut(namespace) else { return };
         look.awaited = versions.len() + usize::from(owners);
         if owners {
-            self.call(Pending::Owners(namespace.clone()), Call::ListReplicaSets(namespace.clone()));
+            let selection = look.selection.clone();
+            self.call(
+                Pending::Owners(namespace.clone()),
+                Call::ListReplicaSets(namespace.clone(), selection),
+            );
         }
         for version in versions {
             self.call(
@@ -341,7 +355,7 @@ impl Engine {
     fn finish_look(&mut self, namespace: &Namespace, verdicts: Vec<(WorkloadId, Verdict)>, listed: Mono) {
         if let Some(look) = self.looks.get_mut(namespace) {
             look.pods = Vec::new();
-            look.now = std::mem::take(&mut look.next);
+            look.now.clear();
         }
         for (id, verdict) in verdicts {
             if let Some(task) = self.tasks.get_mut(&id)
@@ -351,14 +365,10 @@ impl Engine {
                 self.judged(&id, verdict, listed);
             }
         }
-        let again = self.looks.get(namespace).is_some_and(|look| !look.is_idle());
-        if again {
-            for id in self.looks.get(namespace).map(|look| look.now.clone()).unwrap_or_default() {
-                self.tasks.entry(id).or_default().phase = Phase::Looking;
-            }
-            self.list_pods(namespace);
-        } else if let Some(look) = self.looks.get_mut(namespace) {
-            look.trim();
+        let Some(look) = self.looks.get_mut(namespace) else { return };
+        look.trim();
+        if !look.next.is_empty() {
+            self.asked.insert(namespace.clone());
         }
     }
 

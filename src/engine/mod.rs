@@ -100,6 +100,8 @@ pub struct Engine {
     tasks: BTreeMap<WorkloadId, Task>,
     intended: BTreeSet<WorkloadId>,
     looks: BTreeMap<Namespace, NamespaceLook>,
+    /// Namespaces in which somebody asked for pods.
+    asked: BTreeSet<Namespace>,
     /// Secrets that are referenced and lie outside the watch: whether they are there.
     outside: BTreeMap<SecretId, Outside>,
     /// Namespaces whose part of the ledger is full.
@@ -181,6 +183,7 @@ impl Engine {
             tasks: BTreeMap::new(),
             intended: BTreeSet::new(),
             looks: BTreeMap::new(),
+            asked: BTreeSet::new(),
             outside: BTreeMap::new(),
             full: BTreeSet::new(),
             rotations: BTreeMap::new(),
@@ -252,6 +255,7 @@ impl Engine {
                 self.look(&id);
             }
             self.pump_stamps();
+            self.pump_looks();
         }
         self.pump_ledger();
         self.pump_notes();

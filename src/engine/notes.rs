@@ -19,6 +19,9 @@ use crate::{
 /// so the same Event could have been told, and forgotten.
 pub(super) const TELL_WITHIN: Duration = Duration::from_secs(3000);
 
+/// Events wait so long: nobody reads them within it, and they would stand in the way of the next stamps.
+const AFTER: Duration = Duration::from_millis(250);
+
 /// How long an Event that couldn't be written waits.
 const RETRY: Duration = Duration::from_secs(10);
 
@@ -211,7 +214,7 @@ impl Engine {
             secret,
         };
         let of = vec![(id.namespace.clone(), uid, attempt.number, which)];
-        self.telling.push(Telling { ticket, at: self.now.mono, told: Told { note, of } });
+        self.telling.push(Telling { ticket, at: self.now.mono + AFTER, told: Told { note, of } });
     }
 
     fn tell_once(&mut self, note: EventNote) {
@@ -219,7 +222,7 @@ impl Engine {
     }
 
     fn tell_after(&mut self, ticket: Option<Ticket>, note: EventNote) {
-        self.telling.push(Telling { ticket, at: self.now.mono, told: Told { note, of: Vec::new() } });
+        self.telling.push(Telling { ticket, at: self.now.mono + AFTER, told: Told { note, of: Vec::new() } });
     }
 
     fn secret_ref(&self, namespace: &Namespace, name: &Name) -> ObjectRef {
@@ -292,7 +295,7 @@ impl Engine {
         );
         let version = version.to_string();
         let note = self.note_of_secret(id, Reason::ConsumersRolled, &version, note);
-        self.telling.push(Telling { ticket: None, at: self.now.mono, told: Told { note, of } });
+        self.telling.push(Telling { ticket: None, at: self.now.mono + AFTER, told: Told { note, of } });
     }
 
     /// Tells of a Secret, once what the ticket stands for is in the ledger.

@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     cluster::{Performer, ServerClock},
     engine::{Answer, Call, CallId, Engine, Input, Output},
+    facts::Mono,
     record::{self, Metrics},
     server::Published,
 };
@@ -20,6 +21,9 @@ use crate::{
 const BEAT: Duration = Duration::from_secs(5);
 /// The state is published when a page asks for it, at most this often: making it looks at every workload.
 const PUBLISH: Duration = Duration::from_millis(50);
+/// Timers fire up to two of these late, for the runtime and the kernel both round up: they are set one earlier, and what
+/// is due within one is done.
+const GRAIN: Duration = Duration::from_millis(1);
 /// How long a stop waits for writes in flight. What isn't done then is found half done by the next start,
 /// as after a crash.
 const FINISH: Duration = Duration::from_secs(5);
@@ -28,6 +32,10 @@ const FINISH: Duration = Duration::from_secs(5);
 pub struct Drive {
     engine: Engine,
     clock: ServerClock,
+    /// What the engine was told that it is: a tick may be told a grain early.
+    told: Mono,
+    /// When the engine is to be woken.
+    next: Option<Mono>,
     performer: Arc<Performer>,
     metrics: Arc<Metrics>,
     inputs: mpsc::Receiver<Input>,
@@ -67,6 +75,8 @@ impl Drive {
         let drive = Self {
             engine,
             clock,
+            told: Mono::default(),
+            next: None,
             performer,
             metrics,
             inputs,
@@ -102,7 +112,12 @@ impl Drive {
     }
 
     fn step(&mut self, input: Input) {
-        let Output { calls, records, relist } = self.engine.step(self.clock.now(), input);
+        let mut now = self.clock.now();
+        let due = self.next.filter(|&at| at.since(now.mono) <= GRAIN);
+        now.mono = now.mono.max(due.unwrap_or_default()).max(self.told);
+        self.told = now.mono;
+        let Output { calls, records, relist } = self.engine.step(now, input);
+        self.next = self.engine.next_wake();
         for record in &records {
             self.metrics.count(record);
             record::log(record);
@@ -137,7 +152,7 @@ impl Drive {
     fn wake(&self) -> Instant {
         let beat = self.published + BEAT;
         let publish = self.asked.then(|| self.published + PUBLISH);
-        let engine = self.engine.next_wake().map(|at| Instant::from_std(self.clock.instant(at)));
+        let engine = self.next.map(|at| Instant::from_std(self.clock.instant(at)) - GRAIN);
         [publish, engine].into_iter().flatten().fold(beat, Instant::min)
     }
 
@@ -155,9 +170,7 @@ impl Drive {
         let until = Instant::now() + FINISH;
         tracing::info!(writes_in_flight = self.writes, "Stopping");
         self.step(Input::Stop);
-        while self.writes > 0
-            || self.engine.next_wake().is_some_and(|at| self.clock.instant(at) < until.into_std())
-        {
+        while self.writes > 0 || self.next.is_some_and(|at| self.clock.instant(at) < until.into_std()) {
             let wake = self.wake().min(until);
             tokio::select! {
                 Some(done) = self.calls.join_next(), if !self.calls.is_empty() => self.answered(done),
@@ -176,9 +189,9 @@ const fn is_write(call: &Call) -> bool {
     match call {
         Call::WriteLedger { .. } | Call::DeleteLedger { .. } | Call::Stamp { .. } | Call::Note(_) => true,
         Call::ListLedger
-        | Call::ListPods(_)
+        | Call::ListPods(..)
         | Call::ListPodsAt(..)
-        | Call::ListReplicaSets(_)
+        | Call::ListReplicaSets(..)
         | Call::ProbePodVersion
         | Call::GetSecret(_)
         | Call::GetWorkload(_) => false,

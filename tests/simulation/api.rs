@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, rc::Rc};
 
 use uptake::{
+    catalog::Selection,
     decide::OwnerFacts,
     engine::{Answer, Call, CallId, Fault, LedgerObject},
     facts::{Name, Uid, Version, WorkloadId},
@@ -23,9 +24,9 @@ impl World {
             Call::ListLedger => Answer::Ledger(Ok(self.ledger_objects())),
             Call::WriteLedger { name, over, body } => Answer::Written(self.write_ledger(name, *over, body)),
             Call::DeleteLedger { name, over } => Answer::Done(self.delete_ledger(name, *over)),
-            Call::ListPods(namespace) => self.list_pods(life, id, namespace),
+            Call::ListPods(namespace, only) => self.list_pods(life, id, namespace, only),
             Call::ListPodsAt(namespace, version) => Answer::PodUids(self.pods_at(namespace, version.0)),
-            Call::ListReplicaSets(namespace) => Answer::Owners(Ok(self.replica_sets(namespace))),
+            Call::ListReplicaSets(namespace, only) => Answer::Owners(Ok(self.replica_sets(namespace, only))),
             Call::ProbePodVersion => {
                 let version = if self.knobs.separate_stores { self.pod_version } else { self.version };
                 Answer::PodListVersion(Ok(Version(version)))
@@ -56,7 +57,7 @@ impl World {
         if !tedious
             && matches!(
                 call,
-                Call::Stamp { .. } | Call::WriteLedger { .. } | Call::Note(_) | Call::ListPods(_)
+                Call::Stamp { .. } | Call::WriteLedger { .. } | Call::Note(_) | Call::ListPods(..)
             )
         {
             let result = match &answer {
@@ -121,11 +122,12 @@ impl World {
         }
     }
 
-    fn list_pods(&mut self, life: u64, id: CallId, namespace: &Name) -> Answer {
+    fn list_pods(&mut self, life: u64, id: CallId, namespace: &Name, only: &Selection) -> Answer {
         let there: Vec<usize> = (0..self.pods.len())
             .filter(|pod| {
                 let pod = &self.pods[*pod];
-                pod.gone.is_none() && store::namespace(self.owners[pod.owner].namespace) == *namespace
+                let owner = &self.owners[pod.owner];
+                pod.gone.is_none() && store::namespace(owner.namespace) == *namespace && owner.is_among(only)
             })
             .collect();
         let pods = there.iter().copied().filter(|pod| self.pods[*pod].is_live()).collect();
@@ -161,10 +163,10 @@ impl World {
         Ok(uids)
     }
 
-    fn replica_sets(&self, namespace: &Name) -> BTreeMap<Uid, Option<OwnerFacts>> {
+    fn replica_sets(&self, namespace: &Name, only: &Selection) -> BTreeMap<Uid, Option<OwnerFacts>> {
         let there = self.sets.iter().filter(|set| {
             let owner = &self.owners[set.owner];
-            !owner.gone && store::namespace(owner.namespace) == *namespace
+            !owner.gone && store::namespace(owner.namespace) == *namespace && owner.is_among(only)
         });
         there
             .map(|set| {

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, rc::Rc, sync::Arc};
 
 use uptake::{
     catalog::{
-        Declared, KeyFacts, SecretAnnotations, SecretFacts, TemplateHash, Workload,
+        Declared, KeyFacts, SecretAnnotations, SecretFacts, Selection, Selector, TemplateHash, Workload,
         policy::{Mode, Problem, WorkloadPolicy},
         reference::{Containers, Keys, Origin, Reference, Rolls, Via},
     },
@@ -235,6 +235,11 @@ impl Owner {
         WorkloadId { namespace: namespace(self.namespace), kind: self.sort.kind(), name: self.name.clone() }
     }
 
+    /// Whether its pods and ReplicaSets, all of which have its name as their label `app`, are selected.
+    pub fn is_among(&self, selection: &Selection) -> bool {
+        selection.matches(|key| (key == "app").then_some(&*self.name))
+    }
+
     pub fn facts(&self) -> Workload {
         let mut policy = WorkloadPolicy::default();
         match self.mode {
@@ -260,6 +265,7 @@ impl Owner {
             policy,
             template: self.template.hash(),
             stamp: self.template.stamp.as_deref().map(Box::from),
+            selector: Selector::new([("app", &*self.name)]),
             service_account: Name::from("default"),
             rollout: RolloutFacts {
                 generation: self.generation,

@@ -5,7 +5,7 @@ use proptest::{collection::vec, prelude::*};
 use super::*;
 use crate::{
     catalog::{
-        Declared, TemplateHash,
+        Declared, Selector, TemplateHash,
         policy::WorkloadPolicy,
         reference::{Containers, Keys, Origin, Reference, Rolls, Via},
     },
@@ -59,6 +59,7 @@ fn workload(place: u8, uid: u8, version: u64, secrets: &BTreeSet<u8>) -> Workloa
         policy: WorkloadPolicy::default(),
         template: TemplateHash(0),
         stamp: None,
+        selector: Selector::default(),
         service_account: "default".into(),
         rollout: RolloutFacts::default(),
         last_writer: None,

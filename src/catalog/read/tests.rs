@@ -78,6 +78,7 @@ fn a_workload_is_read_whole() {
         policy,
         template,
         stamp,
+        selector,
         service_account,
         rollout,
         last_writer,
@@ -86,6 +87,7 @@ fn a_workload_is_read_whole() {
     assert_eq!(uid, Uid::parse("0f9a1b2c-3d4e-5f60-7182-93a4b5c6d7e8"));
     assert_eq!(version, Version(48_213));
     assert!(!deleting);
+    assert_eq!(selector, Selector::of(&Kind::Deployment, &object));
     assert_eq!((references.len(), reference_count), (1, 1));
     assert_eq!((&declared.references, declared.count), (&references, 1));
     assert_eq!(

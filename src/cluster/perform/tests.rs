@@ -1,4 +1,5 @@
 use crate::{
+    catalog::Selector,
     cluster::fake::{Fake, Reply, object, page, status},
     facts::Time,
     ledger::KEY_BYTES,
@@ -46,10 +47,35 @@ fn stamp() -> Call {
 #[tokio::test]
 async fn pods_are_listed_by_consistent_pages() {
     let (fake, performer) = performer(vec![page(&[pod("a", 1)], 9, "more"), page(&[pod("b", 2)], 9, "")]);
-    let Answer::Pods(Ok(pods)) = performer.perform(Call::ListPods("demo".into())).await else { panic!() };
+    let Answer::Pods(Ok(pods)) = performer.perform(Call::ListPods("demo".into(), Selection::All)).await
+    else {
+        panic!()
+    };
     assert_eq!(pods.iter().map(|pod| &*pod.name).collect::<Vec<_>>(), ["a", "b"]);
     let pods = "/api/v1/namespaces/demo/pods?limit=500";
     assert_eq!(fake.uris(), [pods.to_owned(), format!("{pods}&continue=more")]);
+}
+
+#[tokio::test]
+async fn pods_and_what_controls_them_are_listed_by_their_labels() {
+    let (fake, performer) = performer(vec![page(&[pod("a", 1)], 9, ""), page(&[], 9, "")]);
+    let only = Selection::of([&Selector::new([("app", "web")])]);
+    assert!(matches!(
+        performer.perform(Call::ListPods("demo".into(), only.clone())).await,
+        Answer::Pods(Ok(_))
+    ));
+    assert!(matches!(
+        performer.perform(Call::ListReplicaSets("demo".into(), only)).await,
+        Answer::Owners(Ok(_))
+    ));
+    let labels = "labelSelector=app+in+%28web%29&limit=500";
+    assert_eq!(
+        fake.uris(),
+        [
+            format!("/api/v1/namespaces/demo/pods?{labels}"),
+            format!("/apis/apps/v1/namespaces/demo/replicasets?{labels}"),
+        ]
+    );
 }
 
 #[tokio::test]
@@ -59,12 +85,15 @@ async fn a_list_that_expires_between_pages_is_started_again_once() {
         status(410, "expired"),
         page(&[pod("b", 2)], 12, ""),
     ]);
-    let Answer::Pods(Ok(pods)) = performer.perform(Call::ListPods("demo".into())).await else { panic!() };
+    let Answer::Pods(Ok(pods)) = performer.perform(Call::ListPods("demo".into(), Selection::All)).await
+    else {
+        panic!()
+    };
     assert_eq!(pods.len(), 1, "what the first list named isn't kept");
     assert_eq!(fake.count(), 3);
 
     let (fake, performer) = self::performer(vec![status(410, "expired")]);
-    let answer = performer.perform(Call::ListPods("demo".into())).await;
+    let answer = performer.perform(Call::ListPods("demo".into(), Selection::All)).await;
     assert!(matches!(answer, Answer::Pods(Err(Fault::Expired))));
     assert_eq!(fake.count(), 2);
 }
@@ -72,7 +101,7 @@ async fn a_list_that_expires_between_pages_is_started_again_once() {
 #[tokio::test]
 async fn a_pod_that_cannot_be_read_is_no_proof() {
     let (_, performer) = performer(vec![page(&[json!({"metadata": {"name": "hunter2"}})], 9, "")]);
-    let answer = performer.perform(Call::ListPods("demo".into())).await;
+    let answer = performer.perform(Call::ListPods("demo".into(), Selection::All)).await;
     assert!(matches!(answer, Answer::Pods(Err(Fault::Unknown(words))) if words == "undecodable answer"));
 }
 

@@ -121,7 +121,7 @@ impl Miniature {
             Call::ListLedger => Answer::Ledger(Ok(Vec::new())),
             Call::WriteLedger { .. } => Answer::Written(Ok(version)),
             Call::ProbePodVersion => Answer::PodListVersion(Ok(version)),
-            Call::ListPods(_) => Answer::Pods(Ok(self.pods.clone())),
+            Call::ListPods(..) => Answer::Pods(Ok(self.pods.clone())),
             Call::ListPodsAt(..) => Answer::PodUids(Err(crate::engine::Fault::Expired)),
             Call::GetSecret(_) => Answer::Secret(Ok(None)),
             Call::Stamp { stamp, .. } => {
@@ -132,7 +132,7 @@ impl Miniature {
                 Answer::Workload(Err(crate::engine::Fault::Throttled))
             }
             Call::DeleteLedger { .. } | Call::Note(_) => Answer::Done(Ok(())),
-            Call::ListReplicaSets(_) | Call::GetWorkload(_) => panic!("nobody needs it here"),
+            Call::ListReplicaSets(..) | Call::GetWorkload(_) => panic!("nobody needs it here"),
         }
     }
 

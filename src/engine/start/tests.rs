@@ -213,7 +213,7 @@ impl Cluster {
                 }
             }
             Call::ProbePodVersion => Answer::PodListVersion(Ok(version)),
-            Call::ListPods(_) => Answer::Pods(Ok(vec![self.pod.clone()])),
+            Call::ListPods(..) => Answer::Pods(Ok(vec![self.pod.clone()])),
             Call::ListPodsAt(..) => Answer::PodUids(Err(Fault::Expired)),
             Call::GetSecret(_) => Answer::Secret(Ok(None)),
             Call::GetWorkload(_) => Answer::Workload(Ok(self.web())),
@@ -225,7 +225,7 @@ impl Cluster {
                 Answer::Workload(Ok(self.web()))
             }
             Call::DeleteLedger { .. } | Call::Note(_) => Answer::Done(Ok(())),
-            Call::ListReplicaSets(_) => Answer::Owners(Ok(BTreeMap::new())),
+            Call::ListReplicaSets(..) => Answer::Owners(Ok(BTreeMap::new())),
         };
         Input::Answer(id, answer)
     }

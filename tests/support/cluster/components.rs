@@ -123,6 +123,10 @@ impl Setting<'_> {
             // The test runs no network: the API server finds webhooks by URL and needs no endpoints of its own.
             "--endpoint-reconciler-type=none".into(),
         ];
+        if !self.options.agents {
+            // Nobody makes ServiceAccounts.
+            arguments.push("--disable-admission-plugins=ServiceAccount".into());
+        }
         arguments.extend(self.options.api_server_arguments.iter().cloned());
         arguments
     }

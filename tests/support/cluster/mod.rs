@@ -46,6 +46,8 @@ const REQUEST: Duration = Duration::from_secs(10);
 #[derive(Clone, Debug)]
 pub struct Options {
     pub nodes: usize,
+    /// Whether anything acts on objects: controllers, scheduler, nodes. Without, pods are made by hand.
+    pub agents: bool,
     /// From a pod's containers running to its being ready, unless its template says otherwise.
     pub ready_after: Duration,
     /// Added to the API server's own, such as `--feature-gates=…`.
@@ -54,7 +56,12 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { nodes: 2, ready_after: Duration::from_millis(50), api_server_arguments: Vec::new() }
+        Self {
+            nodes: 2,
+            agents: true,
+            ready_after: Duration::from_millis(50),
+            api_server_arguments: Vec::new(),
+        }
     }
 }
 
@@ -120,9 +127,11 @@ impl Cluster {
         cluster.wait_etcd().await?;
         cluster.launch(Component::ApiServer)?;
         cluster.wait_api_server().await?;
-        cluster.launch_agents()?;
-        cluster.create_nodes().await?;
-        cluster.wait_agents().await?;
+        if cluster.options.agents {
+            cluster.launch_agents()?;
+            cluster.create_nodes().await?;
+            cluster.wait_agents().await?;
+        }
         cluster.booted_in = began.elapsed();
         eprintln!(
             "cluster: ready in {:.1} s, folder {}",
