@@ -1,13 +1,6 @@
 //! The leader is killed in the middle of a rotation.
 
-use crate::{
-    Result,
-    node::Node,
-    shop,
-    stage::Stage,
-    uptake,
-    wait::{PATIENCE, check, until},
-};
+use super::prelude::*;
 
 pub fn tell(stage: &Stage, node: &Node) -> Result<()> {
     stage.chapter("The leader is killed in the middle of a rotation");
