@@ -42,6 +42,7 @@ down() {
     kill -KILL "$pid" 2>/dev/null || true
     while grep -qs '^State:.[^ZX]' "/proc/$pid/status"; do sleep 0.05; done
   done
+  { wait $unshared; } 2>/dev/null || true # its end was meant, and is no news
   local cgroup
   for cgroup in "${cgroups[@]}"; do remove_cgroup "$cgroup"; done
   if [ -e "$FOLDER/keep" ]; then

@@ -24,8 +24,7 @@ pub fn tell(stage: &Stage, node: &Node, vault: &Vault) -> Result<()> {
     for value in ["spring", "summer"] {
         stage.act(&format!("echo {value} > vault/PASSWORD"));
         vault.set(value)?;
-        show(stage, &shop::prints(node, NAMESPACE, value)?);
-        // Files are new before pods are.
+        // Files are new before pods are, so that what is printed says nothing yet.
         shop::wait_rolled(node, NAMESPACE, &before, before.len())?;
         shop::settled(node, NAMESPACE)?;
         show(stage, &shop::prints(node, NAMESPACE, value)?);
