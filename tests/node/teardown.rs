@@ -40,6 +40,8 @@ pub fn tell(stage: &Stage) -> Result<()> {
         stage.act(name);
         owner.end(end)?;
         if end == End::AllKilled {
+            owner.traces.wait_dead()?;
+            stage.fact("no process, namespace, mount or link is left");
             earlier = Some(owner.traces);
         } else {
             owner.traces.wait_gone()?;
@@ -52,7 +54,7 @@ pub fn tell(stage: &Stage) -> Result<()> {
     }
     let mut last = Owner::start()?;
     earlier.ok_or("nobody was killed")?.wait_gone()?;
-    stage.fact("no process, namespace, mount, cgroup or link is left of the one before");
+    stage.fact("its cgroups and its folder are gone, too");
     last.end(End::Signal("TERM"))?;
     last.traces.wait_gone()
 }

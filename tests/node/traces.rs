@@ -42,6 +42,17 @@ impl Traces {
         self.namespaces = namespaces(&Path::new("/proc").join(first)).difference(&own).cloned().collect();
     }
 
+    /// Waits until no process of it lives and no mount is left, though its cgroups and its folder may be. From then on the
+    /// kernel gives the numbers of its namespaces to others.
+    pub fn wait_dead(&mut self) -> Result<()> {
+        until(PATIENCE, || {
+            let left = [self.processes()?, self.mounts()?].concat();
+            check(left.is_empty(), format!("nobody lives, but: {}", left.join(", ")))
+        })?;
+        self.namespaces.clear();
+        Ok(())
+    }
+
     /// Waits until nothing of it is left; an error says what is.
     pub fn wait_gone(&self) -> Result<()> {
         until(PATIENCE, || {
@@ -58,17 +69,21 @@ impl Traces {
             let found = said(find.args(["/sys/fs/cgroup", "-maxdepth", "8", "-name", &self.cgroup]))?;
             left.extend(found.lines().map(|path| format!("cgroup {path}")));
         }
-        let folder = self.folder.display().to_string();
-        for mount in fs::read_to_string("/proc/self/mountinfo")?.lines() {
-            if mount.contains(&folder) || self.namespaces.iter().any(|namespace| mount.contains(namespace)) {
-                left.push(format!("mount {mount}"));
-            }
-        }
+        left.extend(self.mounts()?);
         left.extend(in_the_machines_network()?.difference(&self.before).cloned());
         if self.folder.exists() && !self.folder.join("keep").exists() {
-            left.push(format!("folder {folder}"));
+            left.push(format!("folder {}", self.folder.display()));
         }
         Ok(left)
+    }
+
+    fn mounts(&self) -> Result<Vec<String>> {
+        let folder = self.folder.display().to_string();
+        let mounts = fs::read_to_string("/proc/self/mountinfo")?;
+        let its = mounts.lines().filter(|mount| {
+            mount.contains(&folder) || self.namespaces.iter().any(|namespace| mount.contains(namespace))
+        });
+        Ok(its.map(|mount| format!("mount {mount}")).collect())
     }
 
     /// Those in its cgroups or in one of its namespaces, which go with the last of them: its links and nft rules, too.
@@ -76,6 +91,11 @@ impl Traces {
         let mut left = Vec::new();
         for process in fs::read_dir("/proc")?.flatten() {
             let path = process.path();
+            // One that has ended and whose parent hasn't asked for its end is none.
+            let state = fs::read_to_string(path.join("stat")).unwrap_or_default();
+            if state.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with(['Z', 'X'])) {
+                continue;
+            }
             let in_cgroup = !self.cgroup.is_empty()
                 && fs::read_to_string(path.join("cgroup")).unwrap_or_default().contains(&self.cgroup);
             if in_cgroup || !namespaces(&path).is_disjoint(&self.namespaces) {
