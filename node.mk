@@ -3,7 +3,7 @@
 
 E2E = $(abspath $(or $(CARGO_TARGET_DIR),target))
 
-e2e: e2e-programs ## a real node, Uptake installed with Helm, and what processes print (root; MEASURE=200, ONLY=measure, KEEP=1, RECORD=docs/recording.svg)
+e2e: e2e-programs ## a real node, Uptake installed with Helm, and what processes print (root; MEASURE=200, ONLY=measure, ONLY=teardown, KEEP=1, RECORD=docs/recording.svg)
 	@MEASURE="$(MEASURE)" ONLY="$(ONLY)" KEEP="$(KEEP)" RECORD="$(RECORD)" $(E2E)/debug/examples/e2e \
 		"$$(TOOLS="helm node" tests/cluster/build.sh)" $(E2E)/node/images $(E2E)/$(IMAGE_TARGET)/release/uptake
 

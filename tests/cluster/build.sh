@@ -3,7 +3,8 @@
 #
 #   tests/cluster/build.sh                    etcd, the control plane, kubectl and kwok
 #   TOOLS="helm promtool" tests/cluster/build.sh    these as well
-#   TOOLS=node tests/cluster/build.sh         what a real node runs as well: kubelet, kube-proxy, containerd, CNI plugins
+#   TOOLS=node tests/cluster/build.sh         what a real node runs as well: kubelet, kube-proxy, containerd, CNI plugins,
+#                                             the Secrets Store CSI driver and a provider for it
 #   K8S=1.34.4 tests/cluster/build.sh         another Kubernetes, in a folder of its own
 #
 # Progress goes to stderr, the folder to stdout: the tests run this script and read its answer. Nothing is
@@ -49,6 +50,11 @@ add_node() {
   for program in containerd containerd-shim-runc-v2 ctr; do
     programs+=("$program|containerd|$containerd/cmd/$program|$containerd_version")
   done
+  local driver=sigs.k8s.io/secrets-store-csi-driver driver_version provider_version
+  driver_version=$(sed -n "s|^\t$driver v||p" "$modules/csi/go.mod" | cut -d' ' -f1)
+  provider_version=$(sha256sum "$modules/csi/provider/main.go" | cut -c1-12)
+  programs+=("secrets-store-csi-driver|csi|$driver/cmd/secrets-store-csi-driver|$driver_version"
+    "csi-provider|csi|csi/provider|$provider_version")
   for program in main/bridge ipam/host-local; do
     programs+=("${program#*/}|containerd|$plugins/plugins/$program|$plugins_version")
   done

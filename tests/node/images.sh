@@ -16,3 +16,7 @@ cp -a "$content/show" "$content/shell"
 install -D -m755 "$(command -v busybox)" "$content/shell/bin/busybox"
 for name in sh tr grep; do ln -s busybox "$content/shell/bin/$name"; done
 for image in pause show shell; do ./pack.sh "local/$image:1" "$content/$image" "$folder/$image.tar"; done
+# The Secrets Store CSI driver's own CRDs, beside the images.
+cd ../../cluster/go/csi
+driver=$(go list -m -f '{{.Dir}}' sigs.k8s.io/secrets-store-csi-driver)
+install -m644 "$driver"/config/crd/bases/*.yaml "$folder"

@@ -9,7 +9,10 @@ mod recording;
 mod shop;
 mod stage;
 mod story;
+mod teardown;
+mod traces;
 mod uptake;
+mod vault;
 mod wait;
 
 use std::{
@@ -44,13 +47,20 @@ fn main() -> ExitCode {
 
 fn run(programs: &Path, images: &Path, uptake: &Path) -> Result<()> {
     let (stage, tries) = (Stage::new(), tries()?);
+    let only = std::env::var("ONLY").unwrap_or_default();
+    if only == "teardown" {
+        return teardown::tell(&stage);
+    }
     let node = Node::start(programs, images, uptake)?;
+    if only == "held" {
+        return teardown::hold(node);
+    }
     match story::tell(&stage, &node, tries) {
         Ok(()) => {
             keep_up(&node);
             node.down()?;
             stage.chapter("The end");
-            stage.fact("the node is down; no process, mount, cgroup or link of it is left");
+            stage.fact("the node is down; no process, namespace, mount, cgroup or link of it is left");
             match std::env::var_os("RECORD").filter(|path| !path.is_empty()) {
                 Some(path) => recording::write(&stage.told(), Path::new(&path)),
                 None => Ok(()),

@@ -11,7 +11,14 @@ use std::{
 
 use serde_json::Value;
 
-use crate::{Result, wait::until};
+use crate::{
+    Result,
+    traces::Traces,
+    wait::{check, until},
+};
+
+/// Where Debian has the programs of root, too.
+pub const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// For a control plane and a kubelet on a machine that does other things too.
 const BOOT: Duration = Duration::from_secs(180);
@@ -22,8 +29,11 @@ pub struct Node {
     pub programs: PathBuf,
     /// The program under test, for its verbs.
     pub uptake: PathBuf,
+    /// What `make e2e` prepares for its pods.
+    pub images: PathBuf,
     pub booted_in: Duration,
     boot: Child,
+    traces: Traces,
 }
 
 impl Node {
@@ -31,6 +41,7 @@ impl Node {
     pub fn start(programs: &Path, images: &Path, uptake: &Path) -> Result<Self> {
         let began = Instant::now();
         let folder = tempfile::Builder::new().prefix("uptake-node-").tempdir()?.keep();
+        let traces = Traces::new(&folder)?;
         let boot = Command::new(Path::new(SOURCES).join("boot.sh"))
             .args([&folder, programs, images])
             .stdin(Stdio::piped())
@@ -41,8 +52,10 @@ impl Node {
             folder,
             programs: programs.into(),
             uptake: uptake.into(),
+            images: images.into(),
             booted_in: Duration::ZERO,
             boot,
+            traces,
         };
         let ready = node.wait_ready();
         node.booted_in = began.elapsed();
@@ -53,13 +66,20 @@ impl Node {
     }
 
     fn wait_ready(&mut self) -> Result<()> {
-        let began = Instant::now();
-        while !self.folder.join("started").exists() {
-            if self.boot.try_wait()?.is_some() || began.elapsed() > BOOT {
-                return Err("the node doesn't come up".into());
+        let entered = until(BOOT, || {
+            if self.boot.try_wait()?.is_some() {
+                return Ok(false);
             }
-            std::thread::sleep(Duration::from_millis(100));
-        }
+            self.first().map(|_| true)
+        })?;
+        check(entered, "the node's script runs")?;
+        self.traces.note(self.boot.id(), &self.first()?);
+        let started = until(BOOT, || match self.boot.try_wait()? {
+            Some(_) => Ok(false),
+            None if self.folder.join("started").exists() => Ok(true),
+            None => Err("the control plane isn't up".into()),
+        })?;
+        check(started, "the node's script runs")?;
         until(BOOT, || {
             self.kubectl(&["wait", "--for=condition=Ready", "node/node", "--timeout=20s"]).map(drop)
         })?;
@@ -77,21 +97,17 @@ impl Node {
 
     /// Takes it down; an error says what is left.
     pub fn down(mut self) -> Result<()> {
-        let network = fs::read_link(format!("/proc/{}/ns/net", self.pid())).ok();
         drop(self.boot.stdin.take());
         let ended = self.boot.wait()?;
-        let cgroup = format!("uptake-node-{}", self.boot.id());
-        until(Duration::from_secs(5), || {
-            let left = left_behind(&cgroup, network.as_deref(), &self.folder)?;
-            if left.is_empty() { Ok(()) } else { Err(format!("left behind: {}", left.join(", ")).into()) }
-        })?;
+        self.traces.wait_gone()?;
         if ended.success() { Ok(()) } else { Err(format!("taking the node down: {ended}").into()) }
     }
 
-    /// A program in the node's network that finds the cluster.
+    /// A program in the node's network that finds the cluster. It is one of the node's processes: it ends with the node at the
+    /// latest.
     pub fn program(&self, name: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new("nsenter");
-        command.args(["--target", &self.pid(), "--net", "--"]).arg(name);
+        command.args(["--target", &self.first().unwrap_or_default(), "--net", "--pid", "--"]).arg(name);
         command.env("KUBECONFIG", self.folder.join("admin.conf"));
         command
             .env("HELM_CACHE_HOME", self.folder.join("helm"))
@@ -138,36 +154,35 @@ impl Node {
 
     /// A program of the node's own, as long as it lives.
     pub fn inside(&self) -> Command {
-        let pid = self.pid();
-        let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
-        let first = children.split_whitespace().next().unwrap_or_default();
         let mut command = Command::new("nsenter");
-        command.args(["--target", first, "--mount", "--pid", "--net", "--"]).stdin(Stdio::null());
+        command.args(["--target", &self.first().unwrap_or_default(), "--mount", "--pid", "--net", "--"]);
+        command.stdin(Stdio::null());
         command
     }
 
-    fn pid(&self) -> String {
-        fs::read_to_string(self.folder.join("pid")).unwrap_or_default().trim().to_owned()
+    /// Starts one that goes on until the node goes down, with a log of its own.
+    pub fn start_inside(&self, name: &str, program: &Path, arguments: &[&str]) -> Result<()> {
+        let log = fs::File::create(self.folder.join(format!("{name}.log")))?;
+        self.inside()
+            .arg(program)
+            .args(arguments)
+            .env("KUBECONFIG", self.folder.join("admin.conf"))
+            .stdout(log.try_clone()?)
+            .stderr(log)
+            .spawn()?;
+        Ok(())
+    }
+
+    fn first(&self) -> Result<String> {
+        first(&self.folder)
     }
 }
 
-/// Processes in the node's cgroups or in its network, which goes with the last of them and its links with it; these cgroups,
-/// and mounts below its folder.
-fn left_behind(cgroup: &str, network: Option<&Path>, folder: &Path) -> Result<Vec<String>> {
-    let mut left = Vec::new();
-    for process in fs::read_dir("/proc")?.flatten() {
-        let groups = fs::read_to_string(process.path().join("cgroup")).unwrap_or_default();
-        let its_network = fs::read_link(process.path().join("ns/net")).ok();
-        if groups.contains(cgroup) || (network.is_some() && its_network.as_deref() == network) {
-            left.push(format!("process {}", process.file_name().display()));
-        }
-    }
-    let found = said(Command::new("find").args(["/sys/fs/cgroup", "-maxdepth", "8", "-name", cgroup]))?;
-    left.extend(found.lines().map(|path| format!("cgroup {path}")));
-    let folder = folder.display().to_string();
-    let mounts = fs::read_to_string("/proc/self/mountinfo")?;
-    left.extend(mounts.lines().filter(|mount| mount.contains(&folder)).map(|mount| format!("mount {mount}")));
-    Ok(left)
+/// The number of the first process of the namespaces of the node in that folder.
+pub fn first(folder: &Path) -> Result<String> {
+    let pid = fs::read_to_string(folder.join("pid"))?.trim().to_owned();
+    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"))?;
+    Ok(children.split_whitespace().next().ok_or("it has no first process yet")?.to_owned())
 }
 
 /// Where the node's scripts lie.

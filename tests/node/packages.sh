@@ -10,6 +10,7 @@ runc runc
 nft nftables
 ip iproute2
 nsenter util-linux
+setpriv util-linux
 openssl openssl
 busybox busybox-static
 prometheus prometheus

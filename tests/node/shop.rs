@@ -62,6 +62,11 @@ pub fn look(node: &Node, namespace: &str) -> Result<Consumers> {
     Ok(consumers)
 }
 
+/// All that are there through the whole story: what rolls nothing leaves them as they are, pod by pod.
+pub fn all(node: &Node) -> Result<[Consumers; 2]> {
+    Ok([look(node, "shop")?, look(node, "vault")?])
+}
+
 fn number(revision: &Value) -> i64 {
     let of_set = text(revision, "/metadata/annotations/deployment.kubernetes.io~1revision");
     of_set.parse().ok().or_else(|| revision["revision"].as_i64()).unwrap_or(0)
@@ -74,7 +79,7 @@ pub fn text(object: &Value, pointer: &str) -> String {
 /// Waits until all pods are there and ready.
 pub fn settled(node: &Node, namespace: &str) -> Result<()> {
     for name in look(node, namespace)?.keys() {
-        node.kubectl(&["rollout", "status", &name.to_lowercase(), "-n", namespace, "--timeout=120s"])?;
+        node.kubectl(&["rollout", "status", &name.to_lowercase(), "-n", namespace, "--timeout=240s"])?;
     }
     Ok(())
 }
@@ -105,6 +110,13 @@ pub fn prints(node: &Node, namespace: &str, value: &str) -> Result<BTreeMap<Stri
             Err(format!("{lines:?}").into())
         }
     })
+}
+
+/// Shows what they print.
+pub fn show(stage: &Stage, lines: &BTreeMap<String, String>) {
+    for (pod, line) in lines {
+        stage.output(&format!("{pod:<28} {line}"));
+    }
 }
 
 /// Who has a newer revision than before.

@@ -8,7 +8,7 @@ use std::{
 use crate::Result;
 
 /// For what takes a rollout or two, on a busy machine.
-pub const PATIENCE: Duration = Duration::from_secs(120);
+pub const PATIENCE: Duration = Duration::from_secs(240);
 
 /// Short beside every deadline, long beside a program that is started for each look.
 const POLL: Duration = Duration::from_millis(200);

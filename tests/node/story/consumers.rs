@@ -1,14 +1,12 @@
 //! Consumers of one Secret whose processes print what they hold.
 
-use crate::{Result, node::Node, shop, stage::Stage};
+use super::prelude::*;
 
 pub fn tell(stage: &Stage, node: &Node) -> Result<()> {
     stage.chapter("Consumers of one Secret: each process prints what it holds");
     stage.act("kubectl apply -f tests/node/shop.yaml");
     node.apply(include_str!("../shop.yaml"))?;
     shop::settled(node, "shop")?;
-    for (pod, line) in shop::prints(node, "shop", "winter")? {
-        stage.output(&format!("{pod:<28} {line}"));
-    }
+    show(stage, &shop::prints(node, "shop", "winter")?);
     Ok(())
 }

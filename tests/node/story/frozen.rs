@@ -2,16 +2,7 @@
 
 use std::time::Instant;
 
-use serde_json::Value;
-
-use crate::{
-    Result,
-    node::Node,
-    shop,
-    stage::Stage,
-    uptake,
-    wait::{PATIENCE, check, until},
-};
+use super::prelude::*;
 
 pub fn tell(stage: &Stage, node: &Node) -> Result<()> {
     stage.chapter("The kubelet hangs, the password is rotated, the kubelet is back");

@@ -1,17 +1,10 @@
 //! Uptake comes into the cluster, as a user brings it.
 
-use crate::{
-    Result,
-    node::Node,
-    shop,
-    stage::Stage,
-    uptake,
-    wait::{PATIENCE, check, until},
-};
+use super::prelude::*;
 
 pub fn tell(stage: &Stage, node: &Node) -> Result<()> {
     stage.chapter("Uptake is installed with Helm: two replicas");
-    let before = shop::look(node, "shop")?;
+    let before = shop::all(node)?;
     uptake::helm(stage, node, &["install", "uptake", "charts/uptake", "--create-namespace", "--wait"])?;
     let leader = uptake::leader(node)?;
     for replica in until(PATIENCE, || two_ready(node))? {
@@ -20,7 +13,7 @@ pub fn tell(stage: &Stage, node: &Node) -> Result<()> {
         check(leads == usize::from(replica.pod == leader.pod), "the replica that holds the Lease leads")?;
     }
     stage.fact("both are ready, one leads");
-    check(shop::look(node, "shop")? == before, "installing rolls nothing")?;
+    check(shop::all(node)? == before, "installing rolls nothing")?;
     stage.fact("nothing was rolled");
     Ok(())
 }

@@ -8,6 +8,8 @@ mod consumers;
 mod frozen;
 mod install;
 mod killed;
+mod mounted;
+mod prelude;
 mod rotation;
 mod uninstall;
 mod upgrade;
@@ -21,9 +23,11 @@ pub fn tell(stage: &Stage, node: &Node, tries: usize) -> Result<()> {
         return measure::tell(stage, node, tries);
     }
     consumers::tell(stage, node)?;
+    let vault = mounted::begin(stage, node)?;
     install::tell(stage, node)?;
     rotation::tell(stage, node)?;
     asked::with_a_shell(stage, node)?;
+    mounted::tell(stage, node, &vault)?;
     upgrade::tell(stage, node)?;
     let prometheus = watched::Prometheus::start(stage, node)?;
     broken::tell(stage, node, &prometheus)?;

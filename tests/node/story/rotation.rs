@@ -1,21 +1,12 @@
 //! A Secret is rotated, and the processes print the new value.
 
-use crate::{
-    Result,
-    node::Node,
-    shop,
-    stage::Stage,
-    uptake,
-    wait::{PATIENCE, check, until},
-};
+use super::prelude::*;
 
 pub fn tell(stage: &Stage, node: &Node) -> Result<()> {
     stage.chapter("The password is rotated");
     let before = shop::look(node, "shop")?;
     shop::rotate(stage, node, "shop", "spring")?;
-    for (pod, line) in shop::prints(node, "shop", "spring")? {
-        stage.output(&format!("{pod:<28} {line}"));
-    }
+    show(stage, &shop::prints(node, "shop", "spring")?);
     stage.fact("every process prints the new value");
     shop::settled(node, "shop")?;
     let after = shop::look(node, "shop")?;

@@ -1,16 +1,10 @@
 //! A Prometheus that scrapes both replicas and knows the chart's alerts.
 
-use std::{fs, path::Path, process::Stdio};
+use std::{fs, path::Path};
 
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::{
-    Result,
-    node::{Node, said},
-    stage::Stage,
-    uptake,
-    wait::{PATIENCE, check, until},
-};
+use super::prelude::*;
 
 const ADDRESS: &str = "127.0.0.1:29090";
 /// The alerts wait for minutes; a story doesn't.
@@ -28,15 +22,15 @@ impl<'a> Prometheus<'a> {
         fs::create_dir(&folder)?;
         fs::write(folder.join("rules.yaml"), rules(node)?)?;
         fs::write(folder.join("prometheus.yaml"), scraped(node, &folder.join("rules.yaml"))?)?;
-        let log = fs::File::create(node.folder.join("prometheus.log"))?;
-        node.inside()
-            .arg("prometheus")
-            .arg(format!("--config.file={}", folder.join("prometheus.yaml").display()))
-            .arg(format!("--storage.tsdb.path={}", folder.join("data").display()))
-            .arg(format!("--web.listen-address={ADDRESS}"))
-            .stdout(Stdio::null())
-            .stderr(log)
-            .spawn()?;
+        node.start_inside(
+            "prometheus",
+            Path::new("prometheus"),
+            &[
+                &format!("--config.file={}", folder.join("prometheus.yaml").display()),
+                &format!("--storage.tsdb.path={}", folder.join("data").display()),
+                &format!("--web.listen-address={ADDRESS}"),
+            ],
+        )?;
         let prometheus = Self { node };
         until(PATIENCE, || {
             let up = prometheus.ask("sum(up{job=\"uptake\"})")?;
