@@ -1,5 +1,11 @@
-# What a release is checked with. Included by the Makefile.
-.PHONY: deny sbom
+# What a release is checked with, and what of it the image isn't. Included by the Makefile.
+.PHONY: deny sbom plugin need-url
+
+plugin: need-url static ## The plugin for krew: its archive and manifest in target/plugin (URL=https://… where they will lie, ARCH=aarch64)
+	@SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH) HOMEPAGE="$(HOMEPAGE)" config/krew/make.sh target/plugin "$(URL)" $(ARCH) "$(STATIC_PROGRAM)"
+
+need-url:
+	@[ -n "$(URL)" ] || { echo "say where the archives will lie: make plugin URL=https://…" >&2; exit 2; }
 
 deny: need-rust ## Licenses, sources and duplicates of all dependencies, against deny.toml
 	@$(call need,cargo-deny)
