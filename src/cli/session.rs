@@ -8,7 +8,9 @@ use super::{CliError, args::ClusterArgs};
 use crate::{
     args::WorkloadArg,
     cluster::{self, Api, Connection, Meter, ServerClock},
+    engine::Fault,
     facts::{CustomKind, Kind, Namespace, Time},
+    ledger::Settings,
     record::Metrics,
 };
 
@@ -84,17 +86,28 @@ impl Session {
         self.clock.now().server
     }
 
-    /// The kinds that roll: those that every cluster has, and the given ones.
-    #[must_use]
-    pub fn kinds(&self) -> Vec<Kind> {
-        let custom = self.workloads.iter().map(|arg| {
-            Kind::Custom(Arc::new(CustomKind {
-                group: arg.group.clone(),
-                version: arg.version.clone(),
-                kind: arg.kind.clone(),
-                template: arg.template.clone(),
-            }))
-        });
-        Kind::BUILTIN.into_iter().chain(custom).collect()
+    /// The kinds that roll: those that every cluster has, the given ones, and those that the operator was told of and that are
+    /// there.
+    pub async fn kinds(&self, settings: Option<&Settings>) -> Vec<Kind> {
+        let mut kinds: Vec<Kind> = Kind::BUILTIN.into_iter().chain(self.workloads.iter().map(kind)).collect();
+        let told = settings.into_iter().flat_map(|settings| &settings.workloads);
+        for told in told.filter_map(|text| text.parse().ok()).map(|arg| kind(&arg)) {
+            let is_known =
+                kinds.iter().any(|known| (known.group(), known.as_str()) == (told.group(), told.as_str()));
+            // The operator waits for a kind that isn't there yet; here nobody asked for it.
+            if !is_known && !matches!(cluster::look_up(&self.api, &told).await, Err(Fault::NotFound)) {
+                kinds.push(told);
+            }
+        }
+        kinds
     }
+}
+
+fn kind(arg: &WorkloadArg) -> Kind {
+    Kind::Custom(Arc::new(CustomKind {
+        group: arg.group.clone(),
+        version: arg.version.clone(),
+        kind: arg.kind.clone(),
+        template: arg.template.clone(),
+    }))
 }

@@ -5,6 +5,8 @@ pub mod report;
 
 use std::{pin::pin, time::Duration};
 
+use tokio::signal::unix::{SignalKind, signal};
+
 use super::{
     CliError, Exit, Session,
     args::StatusArgs,
@@ -25,30 +27,60 @@ const WATCH: Duration = Duration::from_secs(2);
 pub async fn run(args: &StatusArgs) -> Result<Exit, CliError> {
     let session = Session::open(&args.cluster).await?;
     if !args.watch {
-        return once(&session, args).await;
+        return Ok(once(&session, args).await?.exit);
     }
-    let mut interrupted = pin!(tokio::signal::ctrl_c());
+    let mut ended = pin!(ended());
     loop {
         tokio::select! {
-            looked = again(&session, args) => looked?,
-            _ = &mut interrupted => return Ok(Exit::Done),
+            looked = again(&session, args) => match looked? {
+                Reader::Stays => {}
+                Reader::Left => return Ok(Exit::Done),
+            },
+            () = &mut ended => return Ok(Exit::Done),
         }
     }
 }
 
+/// Somebody has seen enough: Ctrl-C, or SIGTERM.
+async fn ended() {
+    let interrupted = tokio::signal::ctrl_c();
+    let Ok(mut terminated) = signal(SignalKind::terminate()) else {
+        let _ = interrupted.await;
+        return;
+    };
+    tokio::select! {
+        _ = interrupted => {}
+        _ = terminated.recv() => {}
+    }
+}
+
+/// Whether anybody reads on.
+enum Reader {
+    Stays,
+    /// The pipe was closed.
+    Left,
+}
+
+/// What came of a look.
+struct Looked {
+    exit: Exit,
+    reader: Reader,
+}
+
 /// Looks once, and waits until it is time for the next look.
-async fn again(session: &Session, args: &StatusArgs) -> Result<(), CliError> {
+async fn again(session: &Session, args: &StatusArgs) -> Result<Reader, CliError> {
     match once(session, args).await {
         Err(error) if error.exit == Exit::Usage => return Err(error),
         // A watch outlives a busy API server.
         Err(error) => output::say(&format!("error: {error}")),
+        Ok(Looked { reader: Reader::Left, .. }) => return Ok(Reader::Left),
         Ok(_) => {}
     }
     tokio::time::sleep(WATCH).await;
-    Ok(())
+    Ok(Reader::Stays)
 }
 
-async fn once(session: &Session, args: &StatusArgs) -> Result<Exit, CliError> {
+async fn once(session: &Session, args: &StatusArgs) -> Result<Looked, CliError> {
     let wanted = match &args.target {
         Some(Target::Secret(name)) => Wanted { secret: Some(name.clone()) },
         Some(Target::ProviderClass(_) | Target::Consumer(_)) | None => Wanted::default(),
@@ -68,8 +100,11 @@ async fn once(session: &Session, args: &StatusArgs) -> Result<Exit, CliError> {
     if args.watch && matches!(args.output, Format::Table | Format::Wide) {
         output::clear();
     }
-    output::print(args.output, &report, |paint, wide| render::render(&report, paint, wide, all))?;
-    Ok(if args.exit_code { exit(&report) } else { Exit::Done })
+    let heard = output::print(args.output, &report, |paint, wide| render::render(&report, paint, wide, all))?;
+    Ok(Looked {
+        exit: if args.exit_code { exit(&report) } else { Exit::Done },
+        reader: if heard { Reader::Stays } else { Reader::Left },
+    })
 }
 
 fn exit(report: &Report) -> Exit {

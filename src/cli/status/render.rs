@@ -191,7 +191,8 @@ fn summary(report: &Report, paint: Paint) -> String {
     let ledger = if report.ledger {
         ""
     } else {
-        "\nThere is no ledger to read: what is stale is told by managedFields times only."
+        "\nThere is no ledger to read: what is stale is told by managedFields times only, and what would be done about it by the\n\
+        operator's default settings."
     };
     format!("\n{}{ledger}\n", paint.paint(tone, &line))
 }

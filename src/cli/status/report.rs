@@ -26,12 +26,26 @@ pub struct Report {
     pub at: String,
     /// Whether the operator's ledger was read: without it, staleness is only probable.
     pub ledger: bool,
+    /// What the operator is taken to have been told.
+    pub operator: OperatorReport,
     /// All in numbers.
     pub summary: Summary,
     /// The consumers, those first that need attention.
     pub consumers: Vec<ConsumerReport>,
     /// What couldn't be listed.
     pub unknown: Vec<Unknown>,
+}
+
+/// What the operator is taken to have been told.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OperatorReport {
+    /// `ledger` if it says so itself, or `defaults`.
+    pub from: &'static str,
+    /// Its mode where no annotation says otherwise.
+    pub default_rollout: &'static str,
+    /// Whether a change of a mounted Secret rolls.
+    pub roll_volumes: bool,
 }
 
 /// All in numbers.
@@ -204,9 +218,19 @@ pub fn report(scene: &Scene, target: Option<&Target>) -> Report {
     Report {
         at: scene.at.time.to_string(),
         ledger: scene.ledger.is_some(),
+        operator: operator_report(scene),
         summary: summary(&consumers),
         consumers,
         unknown: scene.unknown.clone(),
+    }
+}
+
+fn operator_report(scene: &Scene) -> OperatorReport {
+    let settings = scene.settings();
+    OperatorReport {
+        from: if settings.is_some() { "ledger" } else { "defaults" },
+        default_rollout: Mode::as_str(scene.default_rollout()),
+        roll_volumes: settings.is_none_or(|settings| settings.roll_volumes),
     }
 }
 
@@ -395,6 +419,7 @@ fn policy_report(scene: &Scene, consumer: &Consumer, target: Option<&Target>) ->
             Source::Problem => "problem",
             Source::Secret => "secret",
             Source::Namespace => "namespace",
+            Source::Default if !scene.is_watched(&consumer.namespace) => "not watched",
             Source::Default => "default",
         },
         reason: consumer.policy.reason.as_ref().map(ToString::to_string),

@@ -14,7 +14,7 @@ const URL: &str = "https://downloads.example.com/uptake";
 
 fn make(folder: &Path, url: &str, arch: &str, program: &Path) -> Output {
     let mut command = Command::new(root().join("config/krew/make.sh"));
-    command.arg(folder).arg(url).arg(arch).arg(program).env("SOURCE_DATE_EPOCH", "1800000000");
+    command.arg(folder).arg(url).arg(arch).arg(program).env("SOURCE_DATE_EPOCH", "1700000000");
     command.env_remove("HOMEPAGE").output().unwrap()
 }
 

@@ -153,6 +153,56 @@ async fn agree(operator: &Operator, stage: &Stage, report: &Value) {
     }
 }
 
+/// Where the ledger can be read it says what the operator was told; else its defaults are taken for granted, and that is said.
+#[tokio::test]
+async fn the_operators_own_settings_are_taken_from_its_ledger() {
+    let mut stage = Stage::set("settings").await;
+    let web = &reader("web");
+    let files = &Workload::deployment("files").consumes(Via::volume("db"));
+    stage.run(&[web, files]).await;
+    stage.install = stage.install.clone().arg("--default-rollout=report").arg("--roll-volumes=false");
+    let own = stage.install.own_namespace.clone();
+    let status = |ns: String| {
+        let (person, own) = (Person::new(stage.cluster.kubeconfig(&stage.cluster.admin()), &ns), own.clone());
+        async move {
+            let arguments = ["status", "-o", "json", "--operator-namespace", &own];
+            person.runs(&arguments).await.ended(0).json()
+        }
+    };
+    let said = |report: &Value, name: &str| {
+        let all = report["consumers"].as_array().unwrap();
+        let consumer = all.iter().find(|consumer| consumer["name"] == name).unwrap();
+        let policy = [&consumer["policy"]["mode"], &consumer["policy"]["from"]];
+        (policy.map(|word| word.as_str().unwrap().to_owned()), consumer["references"][0]["rolls"].clone())
+    };
+    let policy = |mode: &str, from: &str| [mode.to_owned(), from.to_owned()];
+    let assumed = status(stage.ns.name.clone()).await;
+    assert_eq!(
+        assumed["operator"],
+        json!({ "from": "defaults", "defaultRollout": "auto", "rollVolumes": true })
+    );
+    assert_eq!(said(&assumed, "files"), (policy("auto", "default"), json!("yes")));
+
+    let _operator = stage.operator().await;
+    let told = eventually(ROLLED, || async {
+        let report = status(stage.ns.name.clone()).await;
+        (report["operator"]["from"] == "ledger").then_some(report).ok_or("the ledger says nothing of it")
+    })
+    .await;
+    assert_eq!(
+        told["operator"],
+        json!({ "from": "ledger", "defaultRollout": "report", "rollVolumes": false })
+    );
+    assert_eq!(said(&told, "files"), (policy("report", "default"), json!("reloads")));
+    assert_eq!(said(&told, "web"), (policy("report", "default"), json!("yes")));
+
+    let elsewhere = Namespace::create(stage.cluster, "elsewhere").await;
+    elsewhere.set_secret("db", &[("password", "one")]).await;
+    elsewhere.create_workload(web).await;
+    let report = status(elsewhere.name.clone()).await;
+    assert_eq!(said(&report, "web").0, policy("off", "not watched"));
+}
+
 #[tokio::test]
 async fn what_cannot_be_listed_is_unknown_and_stops_nothing_else() {
     let cluster = Cluster::shared().await;
