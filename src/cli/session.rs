@@ -7,7 +7,7 @@ use kube::Client;
 use super::{CliError, args::ClusterArgs};
 use crate::{
     args::WorkloadArg,
-    cluster::{self, Api, Connection, Meter, ServerClock},
+    cluster::{self, Api, Connected, Connection, Meter, ServerClock},
     engine::Fault,
     facts::{CustomKind, Kind, Namespace, Time},
     ledger::Settings,
@@ -21,6 +21,8 @@ pub struct Session {
     pub api: Api,
     /// The same as kube knows it, for what is no request with an answer.
     pub client: Client,
+    /// The API server's address.
+    pub server: String,
     /// The namespace that is meant; none if all are.
     pub namespace: Option<Namespace>,
     /// Where the operator's ledger lies.
@@ -42,7 +44,7 @@ impl Session {
         let clock = ServerClock::new();
         let meter = Meter { requests: metrics.requests(), clock: clock.clone() };
         let connection = Connection { kubeconfig: args.kubeconfig.clone(), context: args.context.clone() };
-        let client = cluster::connect(&connection, &meter).await?;
+        let Connected { client, server } = cluster::connect(&connection, &meter).await?;
         let namespace = match &args.namespace {
             _ if args.all_namespaces => None,
             Some(namespace) => Some(namespace.as_str().into()),
@@ -51,6 +53,7 @@ impl Session {
         Ok(Self {
             api: Api::new(client.clone()).with_patience(args.request_timeout),
             client,
+            server,
             namespace,
             operator_namespace: args.operator_namespace.as_str().into(),
             workloads: args.workloads.clone(),
@@ -65,6 +68,7 @@ impl Session {
         Self {
             api: Api::new(client.clone()),
             client,
+            server: "https://test".to_owned(),
             namespace: Some(namespace.into()),
             operator_namespace: "uptake-system".into(),
             workloads: Vec::new(),

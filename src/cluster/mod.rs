@@ -34,7 +34,7 @@ pub(crate) use api::{
 pub use between::{Between, between};
 pub use body::Wiped;
 pub(crate) use body::next_chunk;
-pub use client::{ConnectError, Connection, connect};
+pub use client::{ConnectError, Connected, Connection, connect};
 pub use clock::ServerClock;
 pub use discover::{collection, look_up, serves, workload};
 pub use event::CONTROLLER as EVENT_CONTROLLER;

@@ -115,7 +115,15 @@ async fn gather(session: &Session, wanted: &Wanted) -> Result<Gathered, CliError
         paused(session),
         told(session, ledger.is_some()),
     );
-    let mut gathered = Gathered { namespaces, paused, ledger, told, ..Gathered::default() };
+    let mut gathered = Gathered {
+        namespace: session.namespace.clone(),
+        operator_namespace: session.operator_namespace.clone(),
+        namespaces,
+        paused,
+        ledger,
+        told,
+        ..Gathered::default()
+    };
     let mut missing = Missing::default();
     let (classes, accounts) = beside;
     gathered.accounts = missing.take("ServiceAccount", accounts);
@@ -156,7 +164,7 @@ async fn gather(session: &Session, wanted: &Wanted) -> Result<Gathered, CliError
     if none_listed {
         let first = missing.0.iter().find(|unknown| unknown.kind == "Pod").or(missing.0.first());
         let why = first.map(|unknown| unknown.message.clone()).unwrap_or_default();
-        return Err(CliError::unknown(format!("nothing can be listed: {why}")));
+        return Err(CliError::unknown(format!("nothing can be listed at {}: {why}", session.server)));
     }
     gathered.unknown = missing.0;
     Ok(gathered)

@@ -90,6 +90,7 @@ pub async fn perform(session: &Session, order: &Order) -> (Tally, Vec<Stamped>) 
             }
         }
     }
+    note_misnamed(&mut tally, order);
     note_secret(&mut tally, &found, order);
     tally.untold = faults.len() == kinds.len() && is_untold(&found, &faults);
     let nobody = tally.matched == 0 && tally.left_out.is_empty() && faults.is_empty();
@@ -114,6 +115,24 @@ fn note_unlisted(tally: &mut Tally, what: &str, fault: Option<&Fault>) {
             "{what} can't be listed, nor who consumes the Secret through one: {}",
             words(fault)
         ));
+    }
+}
+
+/// Who was named and is no consumer: a misspelt name isn't good news.
+fn note_misnamed(tally: &mut Tally, order: &Order) {
+    for only in &order.only {
+        let requested = tally.requested.iter().any(|one| only.is(&one.kind, &one.name));
+        let failed = tally.failures.iter().any(|one| only.is(&one.kind, &one.name));
+        let unlisted = tally.discovery_failures.iter().any(|one| only.is_kind(&one.kind));
+        if !(requested || failed || unlisted) {
+            tally.failures.push(Failure {
+                namespace: order.namespace.clone(),
+                kind: only.kind().into(),
+                name: only.name.clone(),
+                reason: Class::Gone,
+                message: format!("it isn't there, or doesn't consume {}", order.secret),
+            });
+        }
     }
 }
 

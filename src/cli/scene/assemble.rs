@@ -30,6 +30,10 @@ pub type Owners = BTreeMap<Uid, Option<OwnerFacts>>;
 /// What was listed.
 #[derive(Debug, Default)]
 pub struct Gathered {
+    /// The namespace that was looked at; none if all were.
+    pub namespace: Option<Namespace>,
+    /// Where the operator's ledger was looked for.
+    pub operator_namespace: Namespace,
     /// The version of the Secrets' list, and the server's time of it.
     pub at: Point,
     /// Whether versions of Secrets and pods can be compared.
@@ -78,6 +82,8 @@ impl Scene {
     #[must_use]
     pub fn assemble(gathered: Gathered) -> Self {
         let Gathered {
+            namespace,
+            operator_namespace,
             at,
             comparable,
             secrets,
@@ -95,10 +101,12 @@ impl Scene {
             unknown,
         } = gathered;
         complete_references(&mut consumers, &accounts, &classes);
-        let pods = attach(&mut consumers, pods, &owners);
+        let pods = attach(&mut consumers, pods, &owners, &unknown);
         let secrets: Option<BTreeMap<SecretId, SecretFacts>> =
             secrets.map(|secrets| secrets.into_iter().map(|secret| (secret.id.clone(), secret)).collect());
         let mut scene = Self {
+            namespace,
+            operator_namespace,
             at,
             consumers,
             classes,
@@ -225,6 +233,7 @@ fn attach(
     consumers: &mut Vec<Consumer>,
     pods: Vec<SeenPod>,
     owners: &Owners,
+    unknown: &[Unknown],
 ) -> BTreeMap<Uid, Vec<PodFacts>> {
     let mut places: BTreeMap<Uid, usize> =
         consumers.iter().enumerate().map(|(place, consumer)| (consumer.uid, place)).collect();
@@ -233,7 +242,7 @@ fn attach(
         let top = top(&pod.facts, owners, |uid| places.contains_key(uid));
         let uid = top.as_ref().map_or(pod.facts.uid, |owner| owner.uid);
         let place = *places.entry(uid).or_insert_with(|| {
-            consumers.push(stranger(&pod, top));
+            consumers.push(stranger(&pod, top, unknown));
             consumers.len() - 1
         });
         inject(&mut consumers[place], &pod);
@@ -261,9 +270,13 @@ pub fn controllers<'a>(pod: &'a PodFacts, owners: &'a Owners) -> impl Iterator<I
 }
 
 /// A consumer of which only the pods are known.
-fn stranger(pod: &SeenPod, owner: Option<OwnerFacts>) -> Consumer {
+fn stranger(pod: &SeenPod, owner: Option<OwnerFacts>, unknown: &[Unknown]) -> Consumer {
+    let is_unknown = |kind: &str| unknown.iter().any(|unknown| *unknown.kind == *kind);
     let (kind, name, uid, fate) = match owner {
-        Some(owner) => (owner.kind, owner.name, owner.uid, Fate::NotTold),
+        Some(owner) => {
+            let fate = if is_unknown(&owner.kind) { Fate::NotListed } else { Fate::NotTold };
+            (owner.kind, owner.name, owner.uid, fate)
+        }
         None => ("Pod".into(), pod.facts.name.clone(), pod.facts.uid, Fate::PodStays),
     };
     Consumer {

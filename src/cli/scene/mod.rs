@@ -55,6 +55,10 @@ pub struct Unknown {
 pub struct Scene {
     /// The moment, and the store's version then.
     pub at: Point,
+    /// The namespace that was looked at; none if all were.
+    pub namespace: Option<Namespace>,
+    /// Where the operator's ledger was looked for.
+    pub operator_namespace: Namespace,
     /// Everybody who has pods.
     pub consumers: Vec<Consumer>,
     /// The SecretProviderClasses that name Secrets.
@@ -318,7 +322,7 @@ impl Scene {
                         Part::All => reference.secret.to_string(),
                         Part::Key(key) => format!("{}/{key}", reference.secret),
                     };
-                    let since = changed_after(history, pod.born);
+                    let since = changed_after(history, pod.born, stamped);
                     let earliest = old.entry(value).or_insert(since);
                     *earliest = since.min(*earliest);
                 }
@@ -368,11 +372,12 @@ pub fn versions(consumption: &Consumption<'_>) -> Versions {
 }
 
 /// When a value changed that a pod was born with.
-fn changed_after(history: &History, born: Time) -> Time {
+fn changed_after(history: &History, born: Time, stamped: Option<Version>) -> Time {
     let began = |entry: &Entry| match entry.since {
         Since::FirstSight { written: Some(written), .. } => written,
         since => since.time(),
     };
-    let later = history.entries().iter().map(began).find(|began| *began >= born);
+    let unknown = |entry: &&Entry| stamped.is_none_or(|stamped| entry.since.version() > stamped);
+    let later = history.entries().iter().filter(unknown).map(began).find(|began| *began >= born);
     later.unwrap_or_else(|| began(history.last()))
 }

@@ -5,6 +5,7 @@ pub mod report;
 
 use std::{pin::pin, time::Duration};
 
+use serde_json::Value;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::{
@@ -14,7 +15,11 @@ use super::{
     output::{self, Format, Progress},
     target::Target,
 };
-use crate::cli::scene::Scene;
+use crate::{
+    cli::scene::Scene,
+    cluster::{self, READ_LIMIT, path},
+    engine::Fault,
+};
 use report::Report;
 
 /// How often `--watch` looks.
@@ -91,10 +96,11 @@ async fn once(session: &Session, args: &StatusArgs) -> Result<Looked, CliError> 
     progress.end();
     let scene = scene?;
     let report = report::report(&scene, args.target.as_ref());
-    if report.consumers.is_empty()
-        && let Some(target) = &args.target
-    {
-        is_there(session, &scene, target)?;
+    if report.consumers.is_empty() {
+        namespace_is_there(session).await?;
+        if let Some(target) = &args.target {
+            is_there(session, &scene, target)?;
+        }
     }
     let all = session.namespace.is_none();
     if args.watch && matches!(args.output, Format::Table | Format::Wide) {
@@ -115,6 +121,16 @@ fn exit(report: &Report) -> Exit {
         Exit::Unknown
     } else {
         Exit::Done
+    }
+}
+
+/// Whether the namespace in which nobody consumes anything is there, as far as the caller may know.
+async fn namespace_is_there(session: &Session) -> Result<(), CliError> {
+    let Some(namespace) = &session.namespace else { return Ok(()) };
+    let request = cluster::get(&format!("{}/{namespace}", path::core(None, "namespaces")));
+    match session.api.json::<Value>(request, READ_LIMIT).await {
+        Err(Fault::NotFound) => Err(CliError::failed(format!("there is no namespace {namespace}"))),
+        _ => Ok(()),
     }
 }
 

@@ -13,6 +13,8 @@ use crate::{
 
 /// How much of what a consumer uses a narrow table shows.
 const USES: usize = 60;
+/// As many consumers have a note of their own, though it is the same.
+const MANY: usize = 3;
 /// How many stale pods a narrow table names.
 const PODS: usize = 20;
 
@@ -81,6 +83,9 @@ fn outcome(last: &OutcomeReport, now: Time) -> String {
 }
 
 fn policy(consumer: &ConsumerReport) -> String {
+    if consumer.is_not_listed() {
+        return "unknown".to_owned();
+    }
     if consumer.fate.is_some() {
         return "can't be rolled".to_owned();
     }
@@ -148,30 +153,50 @@ fn stale_pods(report: &Report, paint: Paint, wide: bool) -> String {
 
 /// What holds, why an outcome is what it is, what becomes of what can't be rolled.
 fn notes(report: &Report, paint: Paint, wide: bool) -> String {
-    let mut lines = Vec::new();
+    let mut notes = Vec::new();
     for consumer in &report.consumers {
         let attention = consumer.attention() > Attention::None;
         let of = format!("{}/{}", consumer.kind, consumer.name);
         let held = consumer.held.as_ref().filter(|held| !held.detail.is_empty());
-        lines.extend(held.map(|held| format!("  {of}: {}\n", held.detail)));
+        let mut note = |text: String| notes.push((of.clone(), text));
+        held.into_iter().for_each(|held| note(held.detail.clone()));
         let last =
             consumer.last_outcome.as_ref().filter(|last| !last.detail.is_empty() && (wide || attention));
-        lines.extend(last.map(|last| format!("  {of}: {}: {}\n", last.outcome, last.detail)));
-        lines.extend(consumer.fate.as_ref().map(|fate| format!("  {of}: {fate}\n")));
+        last.into_iter().for_each(|last| note(format!("{}: {}", last.outcome, last.detail)));
+        consumer.fate.iter().for_each(|fate| note(fate.clone()));
         let reason = consumer.policy.reason.as_ref();
-        lines.extend(reason.map(|reason| format!("  {of}: {}: {reason}\n", consumer.policy.mode)));
-        lines.extend(consumer.policy.problems.iter().map(|problem| format!("  {of}: {problem}\n")));
+        reason.into_iter().for_each(|reason| note(format!("{}: {reason}", consumer.policy.mode)));
+        consumer.policy.problems.iter().for_each(|problem| note(problem.clone()));
     }
-    if lines.is_empty() {
+    if notes.is_empty() {
         return String::new();
     }
-    format!("\n{}\n{}", paint.paint(Tone::Strong, "Notes:"), lines.concat())
+    format!("\n{}\n{}", paint.paint(Tone::Strong, "Notes:"), together(&notes))
+}
+
+/// What is to be said of many is said once.
+fn together(notes: &[(String, String)]) -> String {
+    let mut lines = String::new();
+    for (place, (of, text)) in notes.iter().enumerate() {
+        let alike = notes.iter().filter(|(_, other)| other == text).count();
+        if alike <= MANY {
+            lines += &format!("  {of}: {text}\n");
+        } else if notes[..place].iter().all(|(_, other)| other != text) {
+            lines += &format!("  {}: {text}\n", counted(alike, "consumer"));
+        }
+    }
+    lines
 }
 
 fn summary(report: &Report, paint: Paint) -> String {
     let all = report.summary;
     if all.consumers == 0 {
-        return "Nobody consumes a Secret here.\n".to_owned();
+        return match &report.namespace {
+            Some(namespace) => {
+                format!("Nobody consumes a Secret in namespace {namespace} (-A looks at all).\n")
+            }
+            None => "Nobody consumes a Secret.\n".to_owned(),
+        };
     }
     let pods = [
         (all.stale, "stale"),
@@ -187,12 +212,17 @@ fn summary(report: &Report, paint: Paint) -> String {
         .collect();
     let pods = if pods.is_empty() { "no pods".to_owned() } else { format!("pods: {}", pods.join(", ")) };
     let tone = if all.attention > 0 { Tone::Warning } else { Tone::Good };
-    let line = format!("{} of {} need attention; {pods}", all.attention, counted(all.consumers, "consumer"));
+    let need = if all.attention == 1 || all.consumers == 1 { "needs" } else { "need" };
+    let consumers = counted(all.consumers, "consumer");
+    let line = format!("{} of {consumers} {need} attention; {pods}", all.attention);
     let ledger = if report.ledger {
-        ""
+        String::new()
     } else {
-        "\nThere is no ledger to read: what is stale is told by managedFields times only, and what would be done about it by the\n\
-        operator's default settings."
+        format!(
+            "\nThere is no ledger to read in namespace {} (--operator-namespace): what is stale is told by managedFields\n\
+             times only, and what would be done about it by the operator's default settings.",
+            report.operator.namespace
+        )
     };
     format!("\n{}{ledger}\n", paint.paint(tone, &line))
 }

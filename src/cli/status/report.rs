@@ -24,6 +24,9 @@ use crate::{
 pub struct Report {
     /// When it was made, by the API server's clock.
     pub at: String,
+    /// The namespace that it is about; none if all are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<Namespace>,
     /// Whether the operator's ledger was read: without it, staleness is only probable.
     pub ledger: bool,
     /// What the operator is taken to have been told.
@@ -42,6 +45,8 @@ pub struct Report {
 pub struct OperatorReport {
     /// `ledger` if it says so itself, or `defaults`.
     pub from: &'static str,
+    /// Where its ledger was looked for.
+    pub namespace: Namespace,
     /// Its mode where no annotation says otherwise.
     pub default_rollout: &'static str,
     /// Whether a change of a mounted Secret rolls.
@@ -98,6 +103,9 @@ pub struct ConsumerReport {
     /// Whether only a person can replace its stale pods.
     #[serde(skip)]
     needs_a_person: bool,
+    /// Whether nothing of it is known but its pods.
+    #[serde(skip)]
+    not_listed: bool,
 }
 
 /// How a Secret is referenced.
@@ -188,7 +196,7 @@ pub struct HeldReport {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PolicyReport {
-    /// `auto`, `report` or `off`.
+    /// `auto`, `report` or `off`; `unknown` if its kind couldn't be listed.
     pub mode: &'static str,
     /// Whose word that is.
     pub from: &'static str,
@@ -217,6 +225,7 @@ pub fn report(scene: &Scene, target: Option<&Target>) -> Report {
     });
     Report {
         at: scene.at.time.to_string(),
+        namespace: scene.namespace.clone(),
         ledger: scene.ledger.is_some(),
         operator: operator_report(scene),
         summary: summary(&consumers),
@@ -229,6 +238,7 @@ fn operator_report(scene: &Scene) -> OperatorReport {
     let settings = scene.settings();
     OperatorReport {
         from: if settings.is_some() { "ledger" } else { "defaults" },
+        namespace: scene.operator_namespace.clone(),
         default_rollout: Mode::as_str(scene.default_rollout()),
         roll_volumes: settings.is_none_or(|settings| settings.roll_volumes),
     }
@@ -272,6 +282,7 @@ fn consumer_report(scene: &Scene, consumer: &Consumer, target: Option<&Target>) 
         policy: policy_report(scene, consumer, target),
         fate: (consumer.fate != Fate::Rolls).then(|| consumer.fate.to_string()),
         needs_a_person: consumer.fate.needs_a_person(),
+        not_listed: consumer.fate == Fate::NotListed,
     }
 }
 
@@ -412,9 +423,11 @@ fn policy_report(scene: &Scene, consumer: &Consumer, target: Option<&Target>) ->
         _ => None,
     };
     let (mode, source) = scene.policy(consumer, secret.as_ref());
+    let listed = consumer.fate != Fate::NotListed;
     PolicyReport {
-        mode: Mode::as_str(mode),
+        mode: if listed { Mode::as_str(mode) } else { "unknown" },
         from: match source {
+            _ if !listed => "not listed",
             Source::Workload => "workload",
             Source::Problem => "problem",
             Source::Secret => "secret",
@@ -459,6 +472,12 @@ pub enum Attention {
 }
 
 impl ConsumerReport {
+    /// Whether nothing of it is known but its pods, for its kind couldn't be listed.
+    #[must_use]
+    pub fn is_not_listed(&self) -> bool {
+        self.not_listed
+    }
+
     /// How much it needs somebody's attention.
     #[must_use]
     pub fn attention(&self) -> Attention {
@@ -466,11 +485,12 @@ impl ConsumerReport {
             .last_outcome
             .as_ref()
             .is_some_and(|last| matches!(last.outcome.as_str(), "failed" | "blocked" | "refused"));
-        let nobody = self.needs_a_person || self.policy.mode != "auto" || failed;
+        let nobody = self.needs_a_person || matches!(self.policy.mode, "report" | "off") || failed;
         match (self.pods.stale.is_empty(), nobody) {
             (false, true) => Attention::Stuck,
             (false, false) => Attention::Stale,
             (true, _) if self.held.is_some() => Attention::Held,
+            (true, _) if self.not_listed => Attention::Unknown,
             (true, _) if self.pods.live > 0 && self.pods.fresh.is_none() => Attention::Unknown,
             (true, _) => Attention::None,
         }
