@@ -153,39 +153,44 @@ fn stale_pods(report: &Report, paint: Paint, wide: bool) -> String {
 
 /// What holds, why an outcome is what it is, what becomes of what can't be rolled.
 fn notes(report: &Report, paint: Paint, wide: bool) -> String {
-    let mut notes = Vec::new();
-    for consumer in &report.consumers {
-        let attention = consumer.attention() > Attention::None;
-        let of = format!("{}/{}", consumer.kind, consumer.name);
-        let held = consumer.held.as_ref().filter(|held| !held.detail.is_empty());
-        let mut note = |text: String| notes.push((of.clone(), text));
-        held.into_iter().for_each(|held| note(held.detail.clone()));
-        let last =
-            consumer.last_outcome.as_ref().filter(|last| !last.detail.is_empty() && (wide || attention));
-        last.into_iter().for_each(|last| note(format!("{}: {}", last.outcome, last.detail)));
-        consumer.fate.iter().for_each(|fate| note(fate.clone()));
-        let reason = consumer.policy.reason.as_ref();
-        reason.into_iter().for_each(|reason| note(format!("{}: {reason}", consumer.policy.mode)));
-        consumer.policy.problems.iter().for_each(|problem| note(problem.clone()));
-    }
+    let notes: Vec<(String, String)> = report
+        .consumers
+        .iter()
+        .flat_map(|consumer| {
+            let of = format!("{}/{}", consumer.kind, consumer.name);
+            notes_of(consumer, wide).into_iter().map(move |note| (of.clone(), note))
+        })
+        .collect();
     if notes.is_empty() {
         return String::new();
     }
     format!("\n{}\n{}", paint.paint(Tone::Strong, "Notes:"), together(&notes))
 }
 
+fn notes_of(consumer: &ConsumerReport, wide: bool) -> Vec<String> {
+    let attention = consumer.attention() > Attention::None;
+    let held = consumer.held.iter().filter(|held| !held.detail.is_empty());
+    let last = consumer.last_outcome.iter().filter(|last| !last.detail.is_empty() && (wide || attention));
+    let reason = consumer.policy.reason.iter();
+    held.map(|held| held.detail.clone())
+        .chain(last.map(|last| format!("{}: {}", last.outcome, last.detail)))
+        .chain(consumer.fate.clone())
+        .chain(reason.map(|reason| format!("{}: {reason}", consumer.policy.mode)))
+        .chain(consumer.policy.problems.iter().cloned())
+        .collect()
+}
+
 /// What is to be said of many is said once.
 fn together(notes: &[(String, String)]) -> String {
-    let mut lines = String::new();
-    for (place, (of, text)) in notes.iter().enumerate() {
+    let line = |(place, (of, text)): (usize, &(String, String))| {
         let alike = notes.iter().filter(|(_, other)| other == text).count();
         if alike <= MANY {
-            lines += &format!("  {of}: {text}\n");
-        } else if notes[..place].iter().all(|(_, other)| other != text) {
-            lines += &format!("  {}: {text}\n", counted(alike, "consumer"));
+            return format!("  {of}: {text}\n");
         }
-    }
-    lines
+        let is_first = notes[..place].iter().all(|(_, other)| other != text);
+        if is_first { format!("  {}: {text}\n", counted(alike, "consumer")) } else { String::new() }
+    };
+    notes.iter().enumerate().map(line).collect()
 }
 
 fn summary(report: &Report, paint: Paint) -> String {

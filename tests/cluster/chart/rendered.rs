@@ -42,7 +42,10 @@ async fn wrong_values_are_refused_in_words() {
         ("workloads[0].group=a", "at '/workloads/0': missing properties 'version', 'kind', 'plural'"),
         ("nodeSelector.size=5", "at '/nodeSelector/size': got number, want string"),
         ("config.settle=1m", "config.settle (1m) is longer than config.settleMax (30s)"),
-        ("config.settle=1m1ms,config.settleMax=1m", "config.settle (1m1ms) is longer than config.settleMax (1m)"),
+        (
+            "config.settle=1m1ms,config.settleMax=1m",
+            "config.settle (1m1ms) is longer than config.settleMax (1m)",
+        ),
         ("config.rolloutTimeout=999ms", "config.rolloutTimeout (999ms) is less than 1s"),
         ("workloads={Rollout,Rollout}", "at '/workloads': items at 0 and 1 are equal"),
         (

@@ -5,6 +5,7 @@ mod krew;
 mod many;
 mod offline;
 mod operator;
+mod others;
 mod restart;
 mod status;
 mod watch;
