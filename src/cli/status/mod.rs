@@ -1,5 +1,6 @@
 //! `status`: who consumes what, which pods hold an old value since when, what holds.
 
+mod describe;
 pub mod render;
 pub mod report;
 
