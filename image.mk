@@ -6,14 +6,17 @@ IMAGE_CC = $(shell command -v $(ARCH)-linux-musl-gcc || command -v musl-gcc || e
 IMAGE_ENV = $(subst -,_,$(IMAGE_TARGET))
 SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
 REVISION ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
-.PHONY: image
+STATIC_PROGRAM = $${CARGO_TARGET_DIR:-target}/$(IMAGE_TARGET)/release/uptake
+.PHONY: image static
 
-# Paths of the machine are no part of the image: two builds are the same byte for byte.
-image: need-rust ## The container image as an OCI archive below target/image, without Docker (ARCH=aarch64)
+# Paths of the machine are no part of the program: two builds are the same byte for byte.
+static: need-rust
 	@rustc --print target-libdir --target $(IMAGE_TARGET) | xargs ls -d >/dev/null 2>&1 || \
 		{ echo "the Rust target $(IMAGE_TARGET) is missing: rustup target add $(IMAGE_TARGET)" >&2; exit 1; }
 	CC_$(IMAGE_ENV)="$(IMAGE_CC)" CFLAGS_$(IMAGE_ENV)="-U_FORTIFY_SOURCE" \
 		RUSTFLAGS="--remap-path-prefix=$(CURDIR)=/src --remap-path-prefix=$${CARGO_HOME:-$$HOME/.cargo}=/cargo" \
 		cargo build --release --locked --bin uptake --target $(IMAGE_TARGET)
+
+image: static ## The container image as an OCI archive below target/image, without Docker (ARCH=aarch64)
 	SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH) REVISION=$(REVISION) \
-		cargo run --quiet --example image -- $(ARCH) "$${CARGO_TARGET_DIR:-target}/$(IMAGE_TARGET)/release/uptake"
+		cargo run --quiet --example image -- $(ARCH) "$(STATIC_PROGRAM)"

@@ -245,7 +245,8 @@ impl FromStr for WorkloadArg {
 /// # Errors
 /// It is none.
 pub fn duration(text: &str) -> Result<Duration, String> {
-    humantime::parse_duration(text).map_err(|error| format!("{error} (for example 2s, 500ms, 15m)"))
+    humantime::parse_duration(text)
+        .map_err(|_| "write a number with its unit, for example 2s, 500ms or 15m".to_owned())
 }
 
 fn level(text: &str) -> Result<Level, String> {

@@ -8,9 +8,9 @@ use crate::{
     args::{ControllerArgs, DefaultRollout, FirstSightArg, TriggerArg, WorkloadArg},
     catalog::ReadOptions,
     catalog::policy::Mode,
-    cluster::{Connection, PerformerConfig, path},
+    cluster::{self, Connection, PerformerConfig},
     engine::{EngineConfig, FirstSight, Trigger},
-    facts::{CustomKind, KNATIVE, Kind, Namespace, Uid},
+    facts::{CustomKind, Kind, Namespace, Uid},
     ledger::DigestKey,
     record::LogFormat,
     watch::WatchConfig,
@@ -200,6 +200,7 @@ impl Config {
             trigger,
             rollout_timeout,
             kinds: self.kinds(),
+            roll_volumes: self.roll_volumes,
             namespaces: self.namespaces.clone(),
             ignore_namespaces: self.ignore_namespaces.clone(),
             own_namespace: found.own_namespace.clone(),
@@ -231,24 +232,8 @@ impl Config {
             instance: found.instance.clone(),
             digest_key: found.digest_key.clone(),
             read: self.read(),
-            between: self.between(),
+            between: cluster::between(&self.kinds()),
         }
-    }
-
-    /// ReplicaSets; an OpenShift DeploymentConfig has ReplicationControllers, and between a Knative Service and its
-    /// ReplicaSets stand three objects more.
-    fn between(&self) -> Vec<(String, &'static str)> {
-        let of = |group: &str| self.workloads.iter().any(|workload| workload.group == group);
-        let knative = || path::group(KNATIVE, "v1");
-        let mut between = vec![(path::group("apps", "v1"), "replicasets")];
-        if of("apps.openshift.io") {
-            between.push(("/api/v1".to_owned(), "replicationcontrollers"));
-        }
-        if of(KNATIVE) {
-            between.push((path::group("apps", "v1"), "deployments"));
-            between.extend(["revisions", "configurations"].map(|plural| (knative(), plural)));
-        }
-        between
     }
 
     const fn read(&self) -> ReadOptions {

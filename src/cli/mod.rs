@@ -63,5 +63,13 @@ pub fn named(command: clap::Command, called: Option<&std::ffi::OsStr>) -> clap::
     let file = called.map(std::path::Path::new).and_then(std::path::Path::file_stem);
     let is_plugin =
         file.and_then(std::ffi::OsStr::to_str).is_some_and(|file| file.replace('_', "-") == "kubectl-uptake");
-    if is_plugin { command.name("kubectl-uptake").bin_name("kubectl uptake") } else { command }
+    if !is_plugin {
+        return command;
+    }
+    // Who runs these runs the operator's image.
+    let command = command.mut_subcommands(|verb| match verb.get_name() {
+        "controller" | "probe" => verb.hide(true),
+        _ => verb,
+    });
+    command.name("kubectl-uptake").bin_name("kubectl uptake")
 }

@@ -22,7 +22,7 @@ pub enum Format {
     Yaml,
 }
 
-/// Prints a report: as a table by `table`, or as it is.
+/// Prints a report: as a table by `table`, or as it is. Whether anybody reads on.
 ///
 /// # Errors
 /// It can't be made into that form.
@@ -30,7 +30,7 @@ pub fn print<Report: Serialize>(
     format: Format,
     report: &Report,
     table: impl FnOnce(Paint, bool) -> String,
-) -> Result<(), CliError> {
+) -> Result<bool, CliError> {
     let text = match format {
         Format::Table => table(Paint::of_stdout(), false),
         Format::Wide => table(Paint::of_stdout(), true),
@@ -38,8 +38,7 @@ pub fn print<Report: Serialize>(
         Format::Yaml => serde_saphyr::to_string(report)
             .map_err(|error| CliError::failed(format!("failed to write YAML: {error}")))?,
     };
-    write(&text);
-    Ok(())
+    Ok(write(&text))
 }
 
 /// A report as JSON.
@@ -52,11 +51,11 @@ pub fn json<Report: Serialize>(report: &Report) -> Result<String, CliError> {
         .map_err(|error| CliError::failed(format!("failed to write JSON: {error}")))
 }
 
-/// Writes to standard output. Whoever closed it (`| head`) has seen enough.
-pub fn write(text: &str) {
+/// Writes to standard output. Whoever closed it (`| head`) has seen enough, and reads on no more.
+#[allow(clippy::must_use_candidate, reason = "most have said all that they have to say")]
+pub fn write(text: &str) -> bool {
     let mut out = io::stdout().lock();
-    let _ = out.write_all(text.as_bytes());
-    let _ = out.flush();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_ok()
 }
 
 /// Clears the screen, where there is one.

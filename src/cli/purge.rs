@@ -86,7 +86,9 @@ async fn remove_lease(session: &Session) {
     let options = json!({"apiVersion": "v1", "kind": "DeleteOptions"});
     let request = cluster::send(Method::DELETE, &format!("{leases}/{LEASE}"), &options);
     match session.api.bytes(request, WRITE_LIMIT).await {
-        Ok(_) => output::write(&format!("lease/{LEASE} removed\n")),
+        Ok(_) => {
+            output::write(&format!("lease/{LEASE} removed\n"));
+        }
         Err(Fault::NotFound) => {}
         Err(fault) => output::say(&format!("lease/{LEASE} stays: {}", cluster::words(&fault))),
     }

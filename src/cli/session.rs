@@ -7,8 +7,10 @@ use kube::Client;
 use super::{CliError, args::ClusterArgs};
 use crate::{
     args::WorkloadArg,
-    cluster::{self, Api, Connection, Meter, ServerClock},
+    cluster::{self, Api, Connected, Connection, Meter, ServerClock},
+    engine::Fault,
     facts::{CustomKind, Kind, Namespace, Time},
+    ledger::Settings,
     record::Metrics,
 };
 
@@ -19,6 +21,8 @@ pub struct Session {
     pub api: Api,
     /// The same as kube knows it, for what is no request with an answer.
     pub client: Client,
+    /// The API server's address.
+    pub server: String,
     /// The namespace that is meant; none if all are.
     pub namespace: Option<Namespace>,
     /// Where the operator's ledger lies.
@@ -40,7 +44,7 @@ impl Session {
         let clock = ServerClock::new();
         let meter = Meter { requests: metrics.requests(), clock: clock.clone() };
         let connection = Connection { kubeconfig: args.kubeconfig.clone(), context: args.context.clone() };
-        let client = cluster::connect(&connection, &meter).await?;
+        let Connected { client, server } = cluster::connect(&connection, &meter).await?;
         let namespace = match &args.namespace {
             _ if args.all_namespaces => None,
             Some(namespace) => Some(namespace.as_str().into()),
@@ -49,6 +53,7 @@ impl Session {
         Ok(Self {
             api: Api::new(client.clone()).with_patience(args.request_timeout),
             client,
+            server,
             namespace,
             operator_namespace: args.operator_namespace.as_str().into(),
             workloads: args.workloads.clone(),
@@ -63,6 +68,7 @@ impl Session {
         Self {
             api: Api::new(client.clone()),
             client,
+            server: "https://test".to_owned(),
             namespace: Some(namespace.into()),
             operator_namespace: "uptake-system".into(),
             workloads: Vec::new(),
@@ -84,17 +90,28 @@ impl Session {
         self.clock.now().server
     }
 
-    /// The kinds that roll: those that every cluster has, and the given ones.
-    #[must_use]
-    pub fn kinds(&self) -> Vec<Kind> {
-        let custom = self.workloads.iter().map(|arg| {
-            Kind::Custom(Arc::new(CustomKind {
-                group: arg.group.clone(),
-                version: arg.version.clone(),
-                kind: arg.kind.clone(),
-                template: arg.template.clone(),
-            }))
-        });
-        Kind::BUILTIN.into_iter().chain(custom).collect()
+    /// The kinds that roll: those that every cluster has, the given ones, and those that the operator was told of and that are
+    /// there.
+    pub async fn kinds(&self, settings: Option<&Settings>) -> Vec<Kind> {
+        let mut kinds: Vec<Kind> = Kind::BUILTIN.into_iter().chain(self.workloads.iter().map(kind)).collect();
+        let told = settings.into_iter().flat_map(|settings| &settings.workloads);
+        for told in told.filter_map(|text| text.parse().ok()).map(|arg| kind(&arg)) {
+            let is_known =
+                kinds.iter().any(|known| (known.group(), known.as_str()) == (told.group(), told.as_str()));
+            // The operator waits for a kind that isn't there yet; here nobody asked for it.
+            if !is_known && !matches!(cluster::look_up(&self.api, &told).await, Err(Fault::NotFound)) {
+                kinds.push(told);
+            }
+        }
+        kinds
     }
+}
+
+fn kind(arg: &WorkloadArg) -> Kind {
+    Kind::Custom(Arc::new(CustomKind {
+        group: arg.group.clone(),
+        version: arg.version.clone(),
+        kind: arg.kind.clone(),
+        template: arg.template.clone(),
+    }))
 }

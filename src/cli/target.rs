@@ -81,6 +81,12 @@ fn singular(kind: &str) -> Result<String, String> {
 }
 
 impl ConsumerTarget {
+    /// The kind, in lower case.
+    #[must_use]
+    pub fn kind(&self) -> &str {
+        &self.kind
+    }
+
     /// Whether an object of that kind and name is meant.
     #[must_use]
     pub fn is(&self, kind: &str, name: &str) -> bool {

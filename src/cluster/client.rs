@@ -41,8 +41,9 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 ///
 /// # Errors
 /// The kubeconfig can't be read or doesn't name a cluster; there is neither a kubeconfig nor a service account.
-pub async fn connect(connection: &Connection, meter: &Meter) -> Result<Client, ConnectError> {
+pub async fn connect(connection: &Connection, meter: &Meter) -> Result<Connected, ConnectError> {
     let mut config = configure(connection).await?;
+    let server = config.cluster_url.to_string().trim_end_matches('/').to_owned();
     // A retried write is a write that the engine doesn't know of, and kube retries any verb.
     config.default_retry = false;
     config.connect_timeout = Some(CONNECT_LIMIT);
@@ -50,7 +51,15 @@ pub async fn connect(connection: &Connection, meter: &Meter) -> Result<Client, C
     config.headers.push((HeaderName::from_static("user-agent"), agent));
     let builder = ClientBuilder::try_from(config)
         .map_err(|e| ConnectError::new("make the client of the cluster")(&e))?;
-    Ok(builder.with_layer(meter).build())
+    Ok(Connected { client: builder.with_layer(meter).build(), server })
+}
+
+/// A client, and whom it asks.
+pub struct Connected {
+    /// Sends requests.
+    pub client: Client,
+    /// The API server's address.
+    pub server: String,
 }
 
 async fn configure(connection: &Connection) -> Result<Config, ConnectError> {

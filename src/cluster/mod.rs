@@ -8,6 +8,7 @@
 //! answer that it can't decode, and such a body may hold Secret values.
 
 mod api;
+mod between;
 mod body;
 mod client;
 mod clock;
@@ -30,9 +31,10 @@ pub use api::Api;
 pub(crate) use api::{
     READ_LIMIT, WRITE_LIMIT, decode, get, get_object_metadata, is_timeout, patch, send, undecodable,
 };
+pub use between::{Between, between};
 pub use body::Wiped;
 pub(crate) use body::next_chunk;
-pub use client::{ConnectError, Connection, connect};
+pub use client::{ConnectError, Connected, Connection, connect};
 pub use clock::ServerClock;
 pub use discover::{collection, look_up, serves, workload};
 pub use event::CONTROLLER as EVENT_CONTROLLER;

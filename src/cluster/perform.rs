@@ -8,7 +8,7 @@ use serde_json::{Value, json, value::RawValue};
 use tokio::sync::Semaphore;
 
 use super::{
-    Api,
+    Api, Between,
     api::{self, READ_LIMIT, WRITE_LIMIT},
     discover, event, ledger_object,
     list::List,
@@ -47,8 +47,8 @@ pub struct PerformerConfig {
     pub digest_key: DigestKey,
     /// How workloads are read.
     pub read: ReadOptions,
-    /// What may stand between pods and workloads: the paths of groups' versions, and plurals.
-    pub between: Vec<(String, &'static str)>,
+    /// What may stand between pods and workloads.
+    pub between: Vec<Between>,
 }
 
 /// Performs calls. Each is one task's business: any number run at a time.
@@ -173,7 +173,7 @@ impl Performer {
         only: &Selection,
     ) -> Result<BTreeMap<Uid, Option<OwnerFacts>>, Fault> {
         let mut all = BTreeMap::new();
-        for (group_version, plural) in &self.config.between {
+        for Between { group_version, plural, .. } in &self.config.between {
             let path = path::custom(group_version, Some(namespace), plural);
             let list = Listed { path, at: None, labels: only.to_string(), metadata_only: true };
             let each = |owners: &mut BTreeMap<Uid, Option<OwnerFacts>>, item: &RawValue| {

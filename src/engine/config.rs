@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::{
     catalog::policy::Mode,
     facts::{Kind, Namespace, Uid},
-    ledger::DigestKey,
+    ledger::{DigestKey, Settings},
 };
 
 /// The engine's settings, checked.
@@ -29,6 +29,9 @@ pub struct EngineConfig {
     pub rollout_timeout: Duration,
     /// The kinds that are watched; nothing is decided for one before its inventory is known.
     pub kinds: Vec<Kind>,
+    /// Whether a change of a mounted Secret rolls. Who reads workloads is told of it too; here it is written down for those
+    /// who read the ledger.
+    pub roll_volumes: bool,
     /// The namespaces that are watched; none means all.
     pub namespaces: Vec<Namespace>,
     /// The namespaces that are left alone.
@@ -39,6 +42,20 @@ pub struct EngineConfig {
     pub own_namespace_uid: Uid,
     /// Under which digests are made.
     pub digest_key: DigestKey,
+}
+
+impl EngineConfig {
+    /// As much of it as readers of the ledger need.
+    #[must_use]
+    pub fn settings(&self) -> Settings {
+        Settings {
+            default_rollout: self.default_rollout.as_str().into(),
+            roll_volumes: self.roll_volumes,
+            workloads: Settings::workloads_of(&self.kinds),
+            namespaces: self.namespaces.clone(),
+            ignore_namespaces: self.ignore_namespaces.clone(),
+        }
+    }
 }
 
 /// `--first-sight`.

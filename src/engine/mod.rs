@@ -168,7 +168,7 @@ impl Engine {
             recorded: false,
             sightings: Sightings::new(config.namespaces.len() > 1),
             catalog: Catalog::new(&config.kinds),
-            book: Book::new(config.own_namespace_uid, scheme, Point::default()),
+            book: Book::new(config.own_namespace_uid, scheme, Point::default()).under(&config.settings()),
             findings: Findings::default(),
             findings_fault: None,
             united: false,

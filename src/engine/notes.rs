@@ -134,8 +134,17 @@ impl Engine {
         }
     }
 
+    /// While its kind's list comes in nobody knows how many consumers a rotation has: it stays untold in the ledger until the
+    /// list is complete.
+    fn is_told_later(&self, id: &WorkloadId) -> bool {
+        *self.catalog.inventory(&id.kind) != Inventory::Complete
+    }
+
     pub(super) fn tell_started(&mut self, id: &WorkloadId, attempt: &Attempt) {
         let Some(uid) = self.uid(id) else { return };
+        if self.is_told_later(id) {
+            return;
+        }
         if self.is_summarised(id) {
             self.mark_told(&id.namespace, uid, attempt.number, Untold::Started);
             return;
@@ -154,6 +163,9 @@ impl Engine {
     ) {
         let Some(uid) = self.uid(id) else { return };
         self.tell_breaker(id, attempt, ended, ticket.as_ref());
+        if self.is_told_later(id) {
+            return;
+        }
         let stamp: Stamp = attempt.versions.clone().into_iter().collect();
         let took = humantime::format_duration(Duration::from_secs(attempt.took(ended.at).as_secs()));
         let still = counted(ended.stale, "pod is", "pods are");

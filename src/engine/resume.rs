@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     catalog::Workload,
-    facts::{SecretId, Version, WorkloadId},
+    facts::{Kind, SecretId, Version, WorkloadId},
     ledger::{Attempt, Untold},
     rollout::Outcome,
 };
@@ -23,9 +23,12 @@ impl Engine {
     /// whose completion the summary tells of.
     pub(super) fn resume_rotations(&mut self) -> BTreeSet<WorkloadId> {
         let mut left_to_summary = BTreeSet::new();
+        // Half a list would make half a rotation.
+        let kinds = self.known_kinds();
         let begun: BTreeSet<(SecretId, Version)> = self
             .catalog
             .workloads()
+            .filter(|workload| kinds.contains(&workload.id.kind))
             .filter_map(|workload| {
                 let attempt = self.attempt_of(workload).filter(|attempt| self.is_unfinished(attempt))?;
                 let (name, version) = attempt.versions.iter().max_by_key(|(_, version)| **version)?;
@@ -33,10 +36,10 @@ impl Engine {
             })
             .collect();
         for (secret, version) in begun {
-            if self.rotations.contains_key(&secret) {
+            if self.rotations.get(&secret).is_some_and(|rotation| !rotation.resumed) {
                 continue;
             }
-            let rotation = self.resumed(&secret, version);
+            let rotation = self.resumed(&secret, version, &kinds);
             if rotation.consumers <= MANY {
                 continue;
             }
@@ -52,9 +55,13 @@ impl Engine {
     }
 
     /// What came of that version so far, by the ledger.
-    fn resumed(&self, secret: &SecretId, version: Version) -> Rotation {
+    fn resumed(&self, secret: &SecretId, version: Version, kinds: &[Kind]) -> Rotation {
         let mut rotation = Rotation::of(version);
+        rotation.resumed = true;
         for workload in self.catalog.consumers(secret) {
+            if !kinds.contains(&workload.id.kind) {
+                continue;
+            }
             let newest = self.versions(workload).get(&secret.name).copied();
             if newest != Some(version) || rolling(workload).all(|reference| reference.secret != secret.name) {
                 continue;
@@ -107,3 +114,6 @@ impl Engine {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -41,6 +41,8 @@ pub(super) struct Rotation {
     pub(super) held: BTreeMap<WorkloadId, &'static str>,
     /// Whether its effect was counted.
     pub(super) counted: bool,
+    /// Whether it was read off the ledger: then it has the consumers of those kinds that were known by then.
+    pub(super) resumed: bool,
 }
 
 impl Engine {

@@ -239,7 +239,7 @@ impl Engine {
         self.tell_untold(|kind| known.contains(kind));
     }
 
-    fn known_kinds(&self) -> Vec<Kind> {
+    pub(super) fn known_kinds(&self) -> Vec<Kind> {
         let all = self.catalog.inventories().iter();
         all.filter(|(_, inventory)| **inventory == Inventory::Complete)
             .map(|(kind, _)| kind.clone())

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    Marks, Point, SecretRecord,
+    Marks, Point, SecretRecord, Settings,
     page::{Cover, HEAD, Head, Page, SCHEMA, page_name, page_number},
     sheet::{Sheet, Urgency},
 };
@@ -26,6 +26,7 @@ pub struct Book {
     head: Sheet,
     head_writes: u64,
     head_more: serde_json::Map<String, serde_json::Value>,
+    settings: serde_json::Value,
     chapters: BTreeMap<Namespace, Chapter>,
     held_back: bool,
 }
@@ -94,9 +95,17 @@ impl Book {
             head: Sheet::default(),
             head_writes: 0,
             head_more: serde_json::Map::new(),
+            settings: serde_json::Value::Null,
             chapters: BTreeMap::new(),
             held_back: false,
         }
+    }
+
+    /// The same, written under those settings.
+    #[must_use]
+    pub fn under(mut self, settings: &Settings) -> Self {
+        self.settings = serde_json::to_value(settings).unwrap_or_default();
+        self
     }
 
     /// Takes in an object as it was read: at the start, or after somebody else wrote it. What it knows is
@@ -366,8 +375,12 @@ impl Book {
         }
         if self.head.is_due(now) {
             self.head_writes += 1;
-            let head =
-                Head { cover: self.cover.clone(), writes: self.head_writes, more: self.head_more.clone() };
+            let head = Head {
+                cover: self.cover.clone(),
+                writes: self.head_writes,
+                settings: self.settings.clone(),
+                more: self.head_more.clone(),
+            };
             let over = self.head.send();
             writes.push(Write { name: HEAD.to_owned(), over, body: json(&head) });
         }

@@ -6,6 +6,7 @@ mod history;
 mod marks;
 mod page;
 mod record;
+mod settings;
 mod sheet;
 mod sighting;
 
@@ -15,5 +16,6 @@ pub use history::{ENTRIES, Entry, History, Moment, Point, Sight, Since, Value};
 pub use marks::{Attempt, Ended, Marks, Untold, Versions, kind_id};
 pub use page::{Cover, HEAD, Head, Page, SCHEMA, page_name, page_number, short_hash};
 pub use record::{Part, SecretRecord};
+pub use settings::Settings;
 pub use sheet::{GROUP, SETTLING, Sheet, Urgency};
 pub use sighting::{Sighting, Sightings};

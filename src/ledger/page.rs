@@ -40,6 +40,10 @@ pub struct Head {
     /// How often it was written: a write that changes nothing gets no version of its own.
     #[serde(default)]
     pub writes: u64,
+    /// The [`Settings`](super::Settings) of who wrote it. Taken as it stands: a form that isn't understood must not cost the
+    /// rest.
+    #[serde(default, skip_serializing_if = "Json::is_null")]
+    pub settings: Json,
     /// What a newer version of Uptake wrote.
     #[serde(flatten)]
     pub more: Map<String, Json>,

@@ -83,7 +83,7 @@ pub async fn run(config: Config) -> Result<(), StartError> {
     let metrics = Arc::new(Metrics::new().map_err(StartError::Metrics)?);
     let clock = ServerClock::new();
     let meter = Meter { requests: metrics.requests(), clock: clock.clone() };
-    let api = Api::new(cluster::connect(&config.connection, &meter).await?);
+    let api = Api::new(cluster::connect(&config.connection, &meter).await?.client);
     let (found, performer) = tokio::select! {
         prepared = prepare(&api, &config) => prepared?,
         () = stop.cancelled() => return Ok(()),

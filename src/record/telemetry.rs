@@ -8,10 +8,12 @@ use std::io;
 
 use tracing::{Level, Subscriber, level_filters::LevelFilter, subscriber::SetGlobalDefaultError};
 use tracing_subscriber::{
+    Layer,
     filter::Targets,
     fmt::{self, MakeWriter},
     layer::SubscriberExt as _,
     registry,
+    registry::LookupSpan,
 };
 
 /// `--log-format`.
@@ -58,7 +60,7 @@ fn text<W>(level: Level, writer: W) -> impl Subscriber + Send + Sync
 where
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {
-    registry().with(caps(level)).with(fmt::layer().with_writer(writer).with_target(false).with_ansi(false))
+    registry().with(caps(level)).with(text_lines(writer))
 }
 
 /// Logs for programs.
@@ -66,7 +68,24 @@ fn json<W>(level: Level, writer: W) -> impl Subscriber + Send + Sync
 where
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {
-    registry().with(caps(level)).with(fmt::layer().json().flatten_event(true).with_writer(writer))
+    registry().with(caps(level)).with(json_lines(writer))
+}
+
+fn text_lines<S, W>(writer: W) -> impl Layer<S> + Send + Sync
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
+{
+    fmt::layer().with_writer(writer).with_target(false).with_ansi(false)
+}
+
+/// The fields of [`text_lines`], and no others.
+fn json_lines<S, W>(writer: W) -> impl Layer<S> + Send + Sync
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
+{
+    fmt::layer().json().flatten_event(true).with_target(false).with_writer(writer)
 }
 
 /// A log that can be read, for tests of other rooms too.
@@ -95,6 +114,15 @@ pub(crate) mod captured {
         pub fn uncapped(&self) -> impl Subscriber + Send + Sync + use<> {
             let log = self.clone();
             registry().with(LevelFilter::TRACE).with(fmt::layer().with_writer(move || log.clone()))
+        }
+
+        /// A subscriber that writes each event twice: as text here, as JSON there.
+        pub fn in_both_forms(&self, json: &Self) -> impl Subscriber + Send + Sync + use<> {
+            let (text, json) = (self.clone(), json.clone());
+            registry()
+                .with(super::caps(Level::TRACE))
+                .with(super::text_lines(move || text.clone()))
+                .with(super::json_lines(move || json.clone()))
         }
 
         /// What was logged.

@@ -24,7 +24,7 @@ mod outlet;
 mod read;
 pub mod secret;
 pub(crate) mod start;
-mod workload;
+pub(crate) mod workload;
 
 pub use follow::{Target, follow};
 pub use merge::Merge;

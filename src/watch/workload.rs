@@ -50,7 +50,7 @@ impl Read for Workloads {
 }
 
 /// Whether a Knative Revision controls it: what is changed in it is changed back.
-fn is_of_knative(raw: Raw<'_>) -> bool {
+pub fn is_of_knative(raw: Raw<'_>) -> bool {
     let owners = raw.meta("ownerReferences").and_then(Value::as_array).into_iter().flatten();
     owners
         .filter_map(|owner| owner.get("apiVersion").and_then(Value::as_str))

@@ -50,12 +50,16 @@ impl Counter {
         entries
     }
 
-    /// How many came from that moment on up to the patch of a template, which is one of them.
+    /// How many came from that moment on up to the patch of a template, which is one of them. Events tell of what was before.
     pub fn before_stamp(&mut self, since: Timestamp) -> usize {
         let entries = self.read();
         let stamp = entries.iter().find(|entry| entry.changed("deployments") && entry.received >= since);
         let Some(stamp) = stamp else { return 0 };
-        entries.iter().filter(|entry| entry.received >= since && entry.received <= stamp.received).count()
+        entries
+            .iter()
+            .filter(|entry| entry.received >= since && entry.received <= stamp.received)
+            .filter(|entry| entry.resource != "events")
+            .count()
     }
 }
 

@@ -1,6 +1,8 @@
 //! Everything that an installation may do, done: what `tests/rights` looks for in the audit log. Both with a ClusterRole and
 //! by Roles only.
 
+use crate::cli::Person;
+use crate::rollouts::custom::{self, controller::Controller};
 use crate::stage::{ROLLED, VALUE, reader, wait_held};
 use crate::support::cluster::{Cluster, Options};
 use crate::support::objects::Namespace;
@@ -11,8 +13,10 @@ use crate::support::workload::{Via, Workload};
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
-const CRDS: [&str; 2] = [
+const CRDS: [&str; 3] = [
+    custom::CRD,
     concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cluster/crds/secret-provider-class.yaml"),
     concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cluster/crds/secret-provider-class-pod-status.yaml"),
 ];
@@ -21,8 +25,8 @@ const CRDS: [&str; 2] = [
 async fn an_installation_uses_its_rights() {
     // The CRD would concern all tests of a shared cluster.
     let cluster = &Cluster::start(Options::default()).await.unwrap();
-    let output =
-        cluster.kubectl(&cluster.admin()).args(["apply", "-f", CRDS[0], "-f", CRDS[1]]).output().unwrap();
+    let files = CRDS.iter().flat_map(|crd| ["-f", crd]);
+    let output = cluster.kubectl(&cluster.admin()).arg("apply").args(files).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 
     let roles = Scene::set(cluster, "roles").await;
@@ -47,6 +51,39 @@ async fn an_installation_uses_its_rights() {
     let (operator, _proxy) = everywhere.play(cluster, &install).await;
     end(&operator).await;
     forgets(cluster, &install, everywhere).await;
+
+    custom_kind(cluster).await;
+}
+
+/// A kind that the chart was told of: its rights, each; and people who read the ledger needn't be told of it.
+async fn custom_kind(cluster: &Cluster) {
+    let scene = Scene::set(cluster, "rollouts").await;
+    let _controller = Controller::start(cluster, &scene.ns.name);
+    let canary = &Workload::deployment("canary").consumes(Via::env("db", "password"));
+    custom::create_in(&scene.ns, &custom::rollout(canary)).await;
+    wait_value(&scene.ns, canary, "one").await;
+    let install = Install::for_cluster(cluster).await.with_rollouts(cluster).await;
+    let (operator, _proxy) = scene.play(cluster, &install).await;
+    wait_value(&scene.ns, canary, "two").await;
+    let person = Person::admin(cluster, &scene.ns);
+    let own = ["--operator-namespace", &install.own_namespace, "-o", "json"];
+    let report = person.runs(&[&["status", "secret/db"], &own[..]].concat()).await.ended(0).json();
+    let consumers = report["consumers"].as_array().unwrap();
+    let kinds: BTreeSet<&str> = consumers.iter().filter_map(|consumer| consumer["kind"].as_str()).collect();
+    assert_eq!(kinds, BTreeSet::from(["DaemonSet", "Deployment", "Rollout", "StatefulSet"]), "{report:#}");
+    let only = ["restart", "secret/db", "--only", "rollout/canary"];
+    let report = person.runs(&[&only, &own[..]].concat()).await.ended(0).json();
+    assert_eq!(report["requested"][0]["kind"], "Rollout", "{report:#}");
+    end(&operator).await;
+}
+
+async fn wait_value(ns: &Namespace<'_>, workload: &Workload, value: &str) {
+    eventually(ROLLED, || async {
+        let values = ns.values_in_pods(workload, VALUE).await;
+        let all = !values.is_empty() && values.iter().all(|held| held == value);
+        all.then_some(()).ok_or_else(|| format!("pods of {} hold {values:?}", workload.name))
+    })
+    .await;
 }
 
 /// Gives the Lease back.
@@ -112,7 +149,7 @@ impl<'a> Scene<'a> {
         let streamed =
             |asked: &Asked| asked.query.contains("sendInitialEvents") && !asked.path.contains("/watch/");
         proxy.on(streamed, Fault::Answer { status: 400, retry_after: None });
-        for plural in ["deployments", "statefulsets", "daemonsets"] {
+        for plural in ["deployments", "statefulsets", "daemonsets", "rollouts"] {
             proxy.on(write_of(plural), Fault::Answer { status: 409, retry_after: None }).times(1);
         }
         let install = install.clone().via(&proxy).arg("--leader-elect");
@@ -129,12 +166,7 @@ impl<'a> Scene<'a> {
 
     async fn wait_values(&self, value: &str) {
         for workload in &self.workloads {
-            eventually(ROLLED, || async {
-                let values = self.ns.values_in_pods(workload, VALUE).await;
-                let all = !values.is_empty() && values.iter().all(|held| held == value);
-                all.then_some(()).ok_or_else(|| format!("pods of {} hold {values:?}", workload.name))
-            })
-            .await;
+            wait_value(&self.ns, workload, value).await;
             self.ns.wait_rolled_out_within(ROLLED, workload).await;
         }
     }

@@ -16,6 +16,7 @@ use std::process::ExitCode;
 
 use stage::Stage;
 use support::cluster::{Cluster, Options};
+use support::operator::{Operator, program};
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -35,17 +36,20 @@ async fn run(keep: bool) -> support::Result<()> {
         told = tell(&cluster) => told,
         _ = tokio::signal::ctrl_c() => Err("interrupted".into()),
     };
-    if let (Ok(operator), true) = (&told, keep) {
+    if let (Ok((operator, own_namespace)), true) = (&told, keep) {
         println!("\nThe cluster and the operator go on until Ctrl-C. To play with them:");
         println!("  export KUBECONFIG={}", cluster.kubeconfig(&cluster.admin()).display());
         println!("  export PATH={}:$PATH", cluster.program("kubectl").parent().unwrap().display());
+        println!("  export UPTAKE_OWN_NAMESPACE={own_namespace}   # where `uptake status` finds the ledger");
+        println!("  {} status -n shop", program().display());
         println!("  curl http://{}/metrics", operator.address());
         let _ = tokio::signal::ctrl_c().await;
     }
     told.map(drop)
 }
 
-async fn tell(cluster: &Cluster) -> support::Result<support::operator::Operator> {
+async fn tell(cluster: &Cluster) -> support::Result<(Operator, String)> {
     let stage = Stage::new(cluster).await?;
-    story::tell(&stage).await
+    let operator = story::tell(&stage).await?;
+    Ok((operator, stage.install.own_namespace))
 }

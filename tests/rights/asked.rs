@@ -18,6 +18,8 @@ pub enum Rights {
     Cluster,
     /// Roles only.
     Roles,
+    /// A ClusterRole with a custom kind, and a Role in its own namespace.
+    Rollouts,
 }
 
 #[derive(Clone, Debug, Deserialize)]

@@ -48,6 +48,7 @@ fn every_right_was_used() {
         }
     };
     look(Rights::Cluster, "ClusterRole", &rules::cluster_wide(), &elsewhere);
+    look(Rights::Rollouts, "ClusterRole for a custom kind", &for_rollouts(), &elsewhere);
     look(Rights::Cluster, "Role in its own namespace", &rules::own(OWN), &own);
     look(Rights::Roles, "Role in watched namespaces", &rules::watched(WATCHED), &elsewhere);
     look(Rights::Roles, "only Role in its own namespace", &rules::own_without_cluster_role(OWN), &own);
@@ -58,19 +59,41 @@ fn every_right_was_used() {
 #[test]
 fn the_whole_cluster_was_watched() {
     let all = all();
-    let watched = rights(&rules::cluster_wide()).into_iter().filter(|right| right.verb == "watch");
+    let watched = |of: Rights, rules: &Value| {
+        let watched = rights(rules).into_iter().filter(|right| right.verb == "watch");
+        watched.map(move |right| (of, right)).collect::<Vec<_>>()
+    };
+    let watched =
+        [watched(Rights::Cluster, &rules::cluster_wide()), watched(Rights::Rollouts, &for_rollouts())];
     let unused: Vec<_> = watched
-        .filter(|right| {
+        .into_iter()
+        .flatten()
+        .filter(|(of, right)| {
             let is_meant = |asked: &Asked| asked.namespace.is_empty() && right.allows(asked, "");
-            !all.iter().any(|(operator, asked)| operator.rights == Rights::Cluster && is_meant(asked))
+            !all.iter().any(|(operator, asked)| operator.rights == *of && is_meant(asked))
         })
         .collect();
     assert!(unused.is_empty(), "watched in namespaces only: {unused:#?}");
 }
 
+/// What a custom kind adds to the ClusterRole.
+fn for_rollouts() -> Value {
+    let (with, without) = (rules::cluster_wide_with_rollouts(), rules::cluster_wide());
+    let without = without.as_array().expect("a list of rules");
+    let added: Vec<Value> = with
+        .as_array()
+        .expect("a list of rules")
+        .iter()
+        .filter(|rule| !without.contains(rule))
+        .cloned()
+        .collect();
+    assert_eq!((added.len(), &added[0]["apiGroups"][0]), (1, &"argoproj.io".into()), "{added:?}");
+    added.into()
+}
+
 #[test]
 fn secrets_elsewhere_can_only_be_read() {
-    for rules in [rules::cluster_wide(), rules::watched(WATCHED)] {
+    for rules in [rules::cluster_wide(), rules::cluster_wide_with_rollouts(), rules::watched(WATCHED)] {
         let mut verbs: Vec<_> = rights(&rules)
             .into_iter()
             .filter(|right| right.resource == "secrets")
@@ -84,7 +107,8 @@ fn secrets_elsewhere_can_only_be_read() {
 #[test]
 fn nothing_is_said_with_a_wildcard() {
     let own = [rules::own(OWN), rules::own_without_cluster_role(OWN)];
-    for rules in [rules::cluster_wide(), rules::watched(WATCHED)].iter().chain(&own) {
+    let elsewhere = [rules::cluster_wide(), rules::cluster_wide_with_rollouts(), rules::watched(WATCHED)];
+    for rules in elsewhere.iter().chain(&own) {
         assert!(!rules.to_string().contains('*'), "{rules}");
         assert!(rights(rules).iter().all(|right| !right.resource.is_empty()), "{rules}");
     }

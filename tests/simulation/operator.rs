@@ -92,6 +92,7 @@ impl World {
             first_sight: if self.knobs.first_sight_rolls { FirstSight::Roll } else { FirstSight::Report },
             trigger: Trigger::Data,
             rollout_timeout: Duration::from_secs(900),
+            roll_volumes: true,
             kinds: Kind::BUILTIN.to_vec(),
             namespaces: Vec::new(),
             ignore_namespaces: vec!["kube-system".into()],

@@ -101,6 +101,15 @@ impl Install {
         Self { user, ..self }
     }
 
+    /// The same installation, told of Argo's Rollouts, with the rights that the chart gives for them.
+    pub async fn with_rollouts(self, cluster: &Cluster) -> Self {
+        let user = cluster.user();
+        cluster.grant(&user, rules::cluster_wide_with_rollouts()).await;
+        cluster.grant_in(&self.own_namespace, &user, rules::own(&self.own_namespace)).await;
+        cluster.audited(&user, &self.own_namespace, "rollouts");
+        Self { user, ..self }.arg("--workload=Rollout")
+    }
+
     pub fn arg(mut self, argument: &str) -> Self {
         self.args.push(argument.into());
         self

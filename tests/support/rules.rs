@@ -12,6 +12,11 @@ pub fn cluster_wide() -> Value {
     of("config/overlays/cluster-wide/rbac-cluster.yaml", "ClusterRole")
 }
 
+/// In the whole cluster, with a custom kind: Argo's Rollouts.
+pub fn cluster_wide_with_rollouts() -> Value {
+    of("config/overlays/custom-kinds/rbac-cluster.yaml", "ClusterRole")
+}
+
 /// In a watched namespace, where there is no ClusterRole.
 pub fn watched(namespace: &str) -> Value {
     renamed(of("config/overlays/namespaced/rbac-namespaces.yaml", "Role"), WATCHED, namespace)

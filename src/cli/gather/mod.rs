@@ -12,11 +12,11 @@ use futures::{StreamExt as _, stream};
 use serde_json::{Value, value::RawValue};
 
 pub use beside::{beside, mounts};
-use standing::{batch, replica_sets};
+use standing::{batch, others_between, replica_sets};
 
 use super::{
     Class, CliError, Session,
-    scene::{Consumer, Fate, Gathered, Ledger, Scene, SeenPod, Told, Unknown, nobodys_key},
+    scene::{Consumer, Fate, Gathered, Ledger, Owners, Scene, SeenPod, Told, Unknown, nobodys_key},
 };
 use crate::{
     catalog::{
@@ -26,11 +26,11 @@ use crate::{
         references::references,
     },
     cluster::{self, Api, List, READ_LIMIT, digest_key, ledger_object, path, words},
-    decide::{Exact, OwnerFacts, PodFacts, read as decide_read},
+    decide::{Exact, PodFacts, read as decide_read},
     engine::Fault,
-    facts::{Kind, Name, Namespace, Raw, Uid, Version, WorkloadId},
-    ledger::{DigestKey, Point},
-    watch::{secret, start::SECRET_FIELDS},
+    facts::{KNATIVE, Kind, Name, Namespace, Raw, Uid, Version, WorkloadId},
+    ledger::{DigestKey, HEAD, Head, Point, Settings},
+    watch::{secret, start::SECRET_FIELDS, workload::is_of_knative},
 };
 
 /// kubectl's and the API server's own number.
@@ -38,7 +38,9 @@ const PAGE: u16 = 500;
 /// Secrets a page: they may be large.
 const SECRET_PAGE: u16 = 50;
 const APPS: &str = "/apis/apps/v1";
-/// The CLI reads workloads as the operator does by default.
+/// Kinds that are listed at a time.
+const KINDS_IN_FLIGHT: usize = 4;
+/// As the operator reads workloads by default.
 pub const READ: ReadOptions = ReadOptions { roll_volumes: true };
 
 /// What is wanted.
@@ -96,21 +98,32 @@ async fn pods_at(api: &Api, namespace: &str, at: Version) -> Result<Box<[Uid]>, 
 }
 
 async fn gather(session: &Session, wanted: &Wanted) -> Result<Gathered, CliError> {
-    let (kinds, (ledger, key)) = (session.kinds(), Box::pin(ledger(session)).await);
+    let (ledger, key) = Box::pin(ledger(session)).await;
+    let settings = ledger.as_ref().and_then(|ledger| ledger.settings.as_ref());
+    let (kinds, read) = (session.kinds(settings).await, read_as(settings));
     let (namespace, key) = (session.namespace.as_deref(), key.unwrap_or_else(nobodys_key));
-    let (secrets, workloads, batch, pods, sets, beside, mounts, namespaces, paused, told) = futures::join!(
+    let (secrets, workloads, batch, pods, sets, between, beside, mounts, namespaces, paused, told) = futures::join!(
         secrets(session, wanted, &key),
-        stream::iter(&kinds).map(|kind| workloads(session, kind)).buffered(4).collect::<Vec<_>>(),
-        Box::pin(batch(session)),
-        Box::pin(pods(session)),
-        Box::pin(replica_sets(session)),
+        Box::pin(workloads(session, &kinds, &read)),
+        Box::pin(batch(session, &read)),
+        Box::pin(pods(session, &read)),
+        Box::pin(replica_sets(session, &read)),
+        Box::pin(others_between(session, &kinds)),
         Box::pin(beside(session)),
         mounts(session),
         namespaces(session),
         paused(session),
         told(session, ledger.is_some()),
     );
-    let mut gathered = Gathered { namespaces, paused, ledger, told, ..Gathered::default() };
+    let mut gathered = Gathered {
+        namespace: session.namespace.clone(),
+        operator_namespace: session.operator_namespace.clone(),
+        namespaces,
+        paused,
+        ledger,
+        told,
+        ..Gathered::default()
+    };
     let mut missing = Missing::default();
     let (classes, accounts) = beside;
     gathered.accounts = missing.take("ServiceAccount", accounts);
@@ -130,6 +143,9 @@ async fn gather(session: &Session, wanted: &Wanted) -> Result<Gathered, CliError
     let (sets, set_owners) = missing.take("ReplicaSet", sets);
     gathered.consumers.extend(sets);
     gathered.owners.extend(set_owners);
+    for (kind, owners) in between {
+        gathered.owners.extend(missing.take(kind, owners));
+    }
     let (pods, bare, pods_version) = missing.take("Pod", pods);
     gathered.consumers.extend(bare);
     gathered.pods = pods;
@@ -148,7 +164,7 @@ async fn gather(session: &Session, wanted: &Wanted) -> Result<Gathered, CliError
     if none_listed {
         let first = missing.0.iter().find(|unknown| unknown.kind == "Pod").or(missing.0.first());
         let why = first.map(|unknown| unknown.message.clone()).unwrap_or_default();
-        return Err(CliError::unknown(format!("nothing can be listed: {why}")));
+        return Err(CliError::unknown(format!("nothing can be listed at {}: {why}", session.server)));
     }
     gathered.unknown = missing.0;
     Ok(gathered)
@@ -212,6 +228,15 @@ where
     list.each(&session.api, T::default, each).await
 }
 
+/// What the operator was told, as its ledger has it; none if that can't be read.
+pub async fn settings(session: &Session) -> Option<Settings> {
+    let own = &session.operator_namespace;
+    let place = format!("{}/{HEAD}", path::core(Some(own), "secrets"));
+    let stored: ledger_object::Stored = session.api.json(cluster::get(&place), READ_LIMIT).await.ok()?;
+    let head: Head = serde_json::from_slice(&stored.read()?.body).ok()?;
+    serde_json::from_value(head.settings).ok()
+}
+
 async fn ledger(session: &Session) -> (Option<Ledger>, Option<DigestKey>) {
     let own = &session.operator_namespace;
     let identity = async {
@@ -248,11 +273,36 @@ async fn secrets(
     list.each(&session.api, Vec::new, each).await
 }
 
-async fn workloads(session: &Session, kind: &Kind) -> Result<Vec<Consumer>, Fault> {
+/// How the operator reads workloads, as far as is known.
+fn read_as(settings: Option<&Settings>) -> ReadOptions {
+    settings.map_or(READ, |settings| ReadOptions { roll_volumes: settings.roll_volumes })
+}
+
+/// The workloads of each kind.
+async fn workloads(
+    session: &Session,
+    kinds: &[Kind],
+    options: &ReadOptions,
+) -> Vec<Result<Vec<Consumer>, Fault>> {
+    let knative = kinds.iter().any(|kind| kind.group() == KNATIVE);
+    let of_kind = |kind| workloads_of(session, kind, options, knative);
+    stream::iter(kinds).map(of_kind).buffered(KINDS_IN_FLIGHT).collect().await
+}
+
+async fn workloads_of(
+    session: &Session,
+    kind: &Kind,
+    options: &ReadOptions,
+    knative: bool,
+) -> Result<Vec<Consumer>, Fault> {
     let path = cluster::collection(&session.api, kind, session.namespace.as_deref()).await?;
     let read = |listed: &mut Vec<Consumer>, object: &Value| {
+        // As for the operator: what a Knative Service made is rolled by it.
+        if knative && *kind == Kind::Deployment && is_of_knative(Raw(object)) {
+            return Some(());
+        }
         // A custom object without a template has no pods of its own.
-        listed.extend(Consumer::workload(kind, object, &READ).ok());
+        listed.extend(Consumer::workload(kind, object, options).ok());
         Some(())
     };
     Ok(list(session, &path, &[], false, read).await?.0)
@@ -268,7 +318,7 @@ pub async fn workload(session: &Session, id: &WorkloadId) -> Result<Value, Fault
 
 type Pods = (Vec<SeenPod>, Vec<Consumer>, Version);
 
-async fn pods(session: &Session) -> Result<Pods, Fault> {
+async fn pods(session: &Session, options: &ReadOptions) -> Result<Pods, Fault> {
     let path = path::core(session.namespace.as_deref(), "pods");
     let mut sets: BTreeSet<Arc<[Reference]>> = BTreeSet::new();
     let read = |listed: &mut (Vec<SeenPod>, Vec<Consumer>), object: &Value| {
@@ -280,7 +330,7 @@ async fn pods(session: &Session) -> Result<Pods, Fault> {
             found
         });
         if facts.owner.is_none() {
-            listed.1.push(Consumer::standing("Pod", object, object, Fate::PodStays, &READ).ok()?);
+            listed.1.push(Consumer::standing("Pod", object, object, Fate::PodStays, options).ok()?);
         }
         listed.0.push(SeenPod { namespace: Raw(object).namespace().ok()?, facts, references });
         Some(())
@@ -301,20 +351,16 @@ pub async fn pods_of(session: &Session, namespace: &Namespace) -> Result<Vec<Pod
     Ok(list(session, &path::core(Some(namespace), "pods"), &[], false, read).await?.0)
 }
 
-/// Who owns the ReplicaSets of a namespace.
+/// Who owns what may stand between a namespace's pods and workloads of these kinds.
 ///
 /// # Errors
 /// They can't be listed.
-pub async fn owners_of(
-    session: &Session,
-    namespace: &Namespace,
-) -> Result<BTreeMap<Uid, Option<OwnerFacts>>, Fault> {
-    let read = |listed: &mut BTreeMap<Uid, Option<OwnerFacts>>, object: &Value| {
-        let (uid, owner) = decide_read::owner(object).ok()?;
-        listed.insert(uid, owner);
-        Some(())
-    };
-    Ok(list(session, &path::custom(APPS, Some(namespace), "replicasets"), &[], true, read).await?.0)
+pub async fn owners_of(session: &Session, namespace: &Namespace, kinds: &[Kind]) -> Result<Owners, Fault> {
+    let mut owners = Owners::new();
+    for between in cluster::between(kinds) {
+        owners.extend(standing::owners(session, &between, Some(namespace)).await?);
+    }
+    Ok(owners)
 }
 
 /// What Namespaces say. Who may not read them takes the default: it is said of each policy where it comes from.

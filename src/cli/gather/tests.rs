@@ -95,7 +95,7 @@ async fn ten_thousand_pods_are_read_page_by_page_and_judged_in_time() {
     let (fake, client) = Fake::client(pages);
     let session = Session::over(client, "a");
     let began = worked();
-    let (pods, bare, version) = super::pods(&session).await.unwrap();
+    let (pods, bare, version) = super::pods(&session, &READ).await.unwrap();
     assert_eq!((pods.len(), bare.len(), version, fake.count()), (PODS, 0, Version(9), PODS / size));
     let consumers = (0..DEPLOYMENTS)
         .map(|number| Consumer::workload(&Kind::DaemonSet, &workload(number), &READ).unwrap());

@@ -15,7 +15,8 @@ use crate::{
     cli::{Class, Session, gather, target::ConsumerTarget},
     cluster::{self, List, READ_LIMIT, WRITE_LIMIT, path, stamp::patch, words},
     engine::Fault,
-    facts::{Kind, Name, Namespace, Version, class_of},
+    facts::{KNATIVE, Kind, Name, Namespace, Raw, Version, class_of},
+    watch::workload::is_of_knative,
 };
 
 /// Patches in flight of one restart.
@@ -62,7 +63,7 @@ enum Found {
 /// Restarts: gives what came of it, and the workloads that are being rolled.
 pub async fn perform(session: &Session, order: &Order) -> (Tally, Vec<Stamped>) {
     let mut tally = Tally { dry_run: order.dry_run, ..Tally::default() };
-    let kinds = session.kinds();
+    let kinds = session.kinds(gather::settings(session).await.as_ref()).await;
     let (found, beside) = futures::join!(find(session, order), gather::beside(session));
     let (classes, accounts) = beside;
     note_unlisted(&mut tally, "ServiceAccounts", accounts.as_ref().err());
@@ -70,7 +71,8 @@ pub async fn perform(session: &Session, order: &Order) -> (Tally, Vec<Stamped>) 
     let beside = Beside { accounts: accounts.unwrap_or_default(), classes: classes.unwrap_or_default() };
     let turns = Semaphore::new(PATCHES_IN_FLIGHT);
     let version = if let Found::At(version) = found { Some(version) } else { None };
-    let run = Run { session, order, beside: &beside, turns: &turns, version };
+    let knative = kinds.iter().any(|kind| kind.group() == KNATIVE);
+    let run = Run { session, order, beside: &beside, turns: &turns, version, knative };
     let mut faults: Vec<Fault> = Vec::new();
     let done: Vec<_> =
         stream::iter(&kinds).map(|kind| run.kind(kind)).buffered(kinds.len().max(1)).collect().await;
@@ -88,6 +90,7 @@ pub async fn perform(session: &Session, order: &Order) -> (Tally, Vec<Stamped>) 
             }
         }
     }
+    note_misnamed(&mut tally, order);
     note_secret(&mut tally, &found, order);
     tally.untold = faults.len() == kinds.len() && is_untold(&found, &faults);
     let nobody = tally.matched == 0 && tally.left_out.is_empty() && faults.is_empty();
@@ -112,6 +115,24 @@ fn note_unlisted(tally: &mut Tally, what: &str, fault: Option<&Fault>) {
             "{what} can't be listed, nor who consumes the Secret through one: {}",
             words(fault)
         ));
+    }
+}
+
+/// Who was named and is no consumer: a misspelt name isn't good news.
+fn note_misnamed(tally: &mut Tally, order: &Order) {
+    for only in &order.only {
+        let requested = tally.requested.iter().any(|one| only.is(&one.kind, &one.name));
+        let failed = tally.failures.iter().any(|one| only.is(&one.kind, &one.name));
+        let unlisted = tally.discovery_failures.iter().any(|one| only.is_kind(&one.kind));
+        if !(requested || failed || unlisted) {
+            tally.failures.push(Failure {
+                namespace: order.namespace.clone(),
+                kind: only.kind().into(),
+                name: only.name.clone(),
+                reason: Class::Gone,
+                message: format!("it isn't there, or doesn't consume {}", order.secret),
+            });
+        }
     }
 }
 
@@ -143,7 +164,7 @@ async fn find(session: &Session, order: &Order) -> Found {
     match session.api.json::<Value>(cluster::get_object_metadata(&path), READ_LIMIT).await {
         Err(Fault::NotFound) => Found::Nowhere,
         Err(fault) => Found::Unknown(fault),
-        Ok(object) => match crate::facts::Raw(&object).version() {
+        Ok(object) => match Raw(&object).version() {
             Ok(version) => Found::At(version),
             Err(_) => Found::Unknown(cluster::undecodable()),
         },
@@ -202,6 +223,8 @@ struct Run<'a> {
     beside: &'a Beside,
     turns: &'a Semaphore,
     version: Option<Version>,
+    /// Whether Knative's Services are among the kinds.
+    knative: bool,
 }
 
 impl Run<'_> {
@@ -226,6 +249,10 @@ impl Run<'_> {
         let list = List { path: &path, query: &[], at: None, page: PAGE, metadata_only: false };
         let each = |listed: &mut Vec<Workload>, item: &RawValue| {
             let object: Value = cluster::decode(item.get().as_bytes())?;
+            // What a Knative Service made is rolled by it.
+            if self.knative && *kind == Kind::Deployment && is_of_knative(Raw(&object)) {
+                return Ok(());
+            }
             // A custom object without a template consumes nothing.
             let workload = read::workload(kind, &object, &gather::READ).ok();
             listed.extend(workload.map(|workload| self.beside.complete(workload)));

@@ -41,6 +41,8 @@ pub fn render(report: &Report, paint: Paint) -> String {
         Status::Failed => Tone::Bad,
     };
     let dry = if report.dry_run { "dry run: " } else { "" };
-    let note = report.note.as_ref().map(|note| format!("note: {note}\n")).unwrap_or_default();
+    // Where nobody answered, the table has said so.
+    let note = report.note.as_ref().filter(|_| !report.untold);
+    let note = note.map(|note| format!("note: {note}\n")).unwrap_or_default();
     format!("{table}{}\n{note}", paint.paint(tone, &format!("{dry}{}", report.message)))
 }

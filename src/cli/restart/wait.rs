@@ -1,6 +1,6 @@
 //! Follows restarted workloads to their outcomes.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::time::Duration;
 
 use futures::{StreamExt as _, stream};
 use serde_json::Value;
@@ -13,11 +13,15 @@ use super::{
 };
 use crate::{
     catalog::{Workload, read},
-    cli::{Session, gather, output::Progress},
+    cli::{
+        Session, gather,
+        output::Progress,
+        scene::{Owners, controllers},
+    },
     cluster,
-    decide::{self, OwnerFacts, PodFacts},
+    decide::{self, PodFacts},
     engine::Fault,
-    facts::{Namespace, Uid, WorkloadId},
+    facts::{Kind, Namespace, WorkloadId},
     rollout::Outcome,
 };
 
@@ -91,6 +95,8 @@ async fn look(
         .filter(|(_, one)| one.outcome.is_none())
         .map(|(place, _)| place)
         .collect();
+    let kinds: Vec<Kind> =
+        open.iter().map(|&place| following[place].stamped.workload.id.kind.clone()).collect();
     let ids: Vec<(usize, WorkloadId)> =
         open.iter().map(|&place| (place, following[place].stamped.workload.id.clone())).collect();
     let reads = ids.into_iter().map(|(place, id)| async move { (place, get(session, &id).await) });
@@ -116,7 +122,7 @@ async fn look(
             }
             Standing::Done => {
                 if pods.is_none() {
-                    pods = Some(Pods::list(session, namespace).await);
+                    pods = Some(Pods::list(session, namespace, &kinds).await);
                 }
                 prove(one, pods.as_ref())
             }
@@ -153,25 +159,20 @@ async fn get(session: &Session, id: &WorkloadId) -> Result<Option<Workload>, Fau
 
 struct Pods {
     pods: Vec<PodFacts>,
-    owners: BTreeMap<Uid, Option<OwnerFacts>>,
+    owners: Owners,
 }
 
 impl Pods {
-    async fn list(session: &Session, namespace: &Namespace) -> Result<Self, Fault> {
+    async fn list(session: &Session, namespace: &Namespace, kinds: &[Kind]) -> Result<Self, Fault> {
         let (pods, owners) =
-            futures::join!(gather::pods_of(session, namespace), gather::owners_of(session, namespace));
+            futures::join!(gather::pods_of(session, namespace), gather::owners_of(session, namespace, kinds));
         Ok(Self { pods: pods?, owners: owners? })
     }
 
     /// The live pods of a workload that weren't born with its stamp.
     fn without(&self, stamped: &Stamped) -> usize {
-        let is_of = |pod: &PodFacts| {
-            pod.owner.as_ref().is_some_and(|owner| {
-                let above = self.owners.get(&owner.uid).and_then(Option::as_ref);
-                owner.uid == stamped.workload.uid
-                    || above.is_some_and(|above| above.uid == stamped.workload.uid)
-            })
-        };
+        let is_of =
+            |pod: &PodFacts| controllers(pod, &self.owners).any(|owner| owner.uid == stamped.workload.uid);
         let live = self.pods.iter().filter(|pod| decide::is_live(pod) && is_of(pod));
         live.filter(|pod| pod.stamp.as_deref() != Some(&stamped.stamp)).count()
     }

@@ -21,9 +21,19 @@ use crate::{
     ledger::{DigestKey, Entry, History, Moment, Part, Point, Sight, Sightings, Since, Value},
 };
 
+/// A Knative Service is four levels above a ReplicaSet; owners that own each other have no end.
+const MOST_ABOVE: usize = 8;
+
+/// Of what may stand between a pod and its consumer, by its uid: its owner.
+pub type Owners = BTreeMap<Uid, Option<OwnerFacts>>;
+
 /// What was listed.
 #[derive(Debug, Default)]
 pub struct Gathered {
+    /// The namespace that was looked at; none if all were.
+    pub namespace: Option<Namespace>,
+    /// Where the operator's ledger was looked for.
+    pub operator_namespace: Namespace,
     /// The version of the Secrets' list, and the server's time of it.
     pub at: Point,
     /// Whether versions of Secrets and pods can be compared.
@@ -42,8 +52,8 @@ pub struct Gathered {
     pub digest_key: Option<DigestKey>,
     /// All pods.
     pub pods: Vec<SeenPod>,
-    /// Of what may stand between a pod and its consumer (ReplicaSets, Jobs): its owner.
-    pub owners: BTreeMap<Uid, Option<OwnerFacts>>,
+    /// Of what may stand between a pod and its consumer (ReplicaSets, Jobs, Revisions of Knative): its owner.
+    pub owners: Owners,
     /// What Namespaces say.
     pub namespaces: BTreeMap<Namespace, Option<Mode>>,
     /// Whether the operator is paused.
@@ -72,6 +82,8 @@ impl Scene {
     #[must_use]
     pub fn assemble(gathered: Gathered) -> Self {
         let Gathered {
+            namespace,
+            operator_namespace,
             at,
             comparable,
             secrets,
@@ -89,10 +101,12 @@ impl Scene {
             unknown,
         } = gathered;
         complete_references(&mut consumers, &accounts, &classes);
-        let pods = attach(&mut consumers, pods, &owners);
+        let pods = attach(&mut consumers, pods, &owners, &unknown);
         let secrets: Option<BTreeMap<SecretId, SecretFacts>> =
             secrets.map(|secrets| secrets.into_iter().map(|secret| (secret.id.clone(), secret)).collect());
         let mut scene = Self {
+            namespace,
+            operator_namespace,
             at,
             consumers,
             classes,
@@ -218,16 +232,17 @@ fn complete_references(
 fn attach(
     consumers: &mut Vec<Consumer>,
     pods: Vec<SeenPod>,
-    owners: &BTreeMap<Uid, Option<OwnerFacts>>,
+    owners: &Owners,
+    unknown: &[Unknown],
 ) -> BTreeMap<Uid, Vec<PodFacts>> {
     let mut places: BTreeMap<Uid, usize> =
         consumers.iter().enumerate().map(|(place, consumer)| (consumer.uid, place)).collect();
     let mut attached: BTreeMap<Uid, Vec<PodFacts>> = BTreeMap::new();
     for pod in pods {
-        let top = top(&pod.facts, owners);
+        let top = top(&pod.facts, owners, |uid| places.contains_key(uid));
         let uid = top.as_ref().map_or(pod.facts.uid, |owner| owner.uid);
         let place = *places.entry(uid).or_insert_with(|| {
-            consumers.push(stranger(&pod, top));
+            consumers.push(stranger(&pod, top, unknown));
             consumers.len() - 1
         });
         inject(&mut consumers[place], &pod);
@@ -236,19 +251,32 @@ fn attach(
     attached
 }
 
-/// Who controls a pod, through what stands between.
-fn top(pod: &PodFacts, owners: &BTreeMap<Uid, Option<OwnerFacts>>) -> Option<OwnerFacts> {
-    let owner = pod.owner.clone()?;
-    match owners.get(&owner.uid) {
-        Some(Some(above)) => Some(above.clone()),
-        _ => Some(owner),
+/// Who controls a pod, through what stands between: the first that is a consumer, or else the uppermost.
+fn top(pod: &PodFacts, owners: &Owners, is_consumer: impl Fn(&Uid) -> bool) -> Option<OwnerFacts> {
+    let mut top = None;
+    for owner in controllers(pod, owners) {
+        top = Some(owner);
+        if is_consumer(&owner.uid) {
+            break;
+        }
     }
+    top.cloned()
+}
+
+/// Who controls a pod, and who controls that, and so on up.
+pub fn controllers<'a>(pod: &'a PodFacts, owners: &'a Owners) -> impl Iterator<Item = &'a OwnerFacts> {
+    let up = |owner: &&'a OwnerFacts| owners.get(&owner.uid)?.as_ref();
+    std::iter::successors(pod.owner.as_ref(), up).take(MOST_ABOVE)
 }
 
 /// A consumer of which only the pods are known.
-fn stranger(pod: &SeenPod, owner: Option<OwnerFacts>) -> Consumer {
+fn stranger(pod: &SeenPod, owner: Option<OwnerFacts>, unknown: &[Unknown]) -> Consumer {
+    let is_unknown = |kind: &str| unknown.iter().any(|unknown| *unknown.kind == *kind);
     let (kind, name, uid, fate) = match owner {
-        Some(owner) => (owner.kind, owner.name, owner.uid, Fate::NotTold),
+        Some(owner) => {
+            let fate = if is_unknown(&owner.kind) { Fate::NotListed } else { Fate::NotTold };
+            (owner.kind, owner.name, owner.uid, fate)
+        }
         None => ("Pod".into(), pod.facts.name.clone(), pod.facts.uid, Fate::PodStays),
     };
     Consumer {
@@ -277,5 +305,58 @@ fn inject(consumer: &mut Consumer, pod: &SeenPod) {
         if !known && !consumer.injected.contains(reference) {
             consumer.injected.insert(reference.clone());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+    use crate::facts::{Time, Version};
+
+    fn owner(kind: &str, uid: u128) -> OwnerFacts {
+        OwnerFacts { kind: kind.into(), name: kind.to_lowercase().into(), uid: Uid(uid) }
+    }
+
+    fn pod_of(owner: Option<OwnerFacts>) -> PodFacts {
+        PodFacts {
+            name: "pod".into(),
+            uid: Uid(99),
+            born: Time::default(),
+            version: Version(1),
+            owner,
+            stamp: None,
+            ended: false,
+            deleting: false,
+            ready: true,
+            not_started: Box::default(),
+            trouble: None,
+        }
+    }
+
+    /// As Knative has it: a Pod's ReplicaSet, its Deployment, its Revision, its Configuration, its Service.
+    fn knative() -> Owners {
+        let chain = ["ReplicaSet", "Deployment", "Revision", "Configuration", "Service"];
+        (0..chain.len())
+            .map(|at| (Uid(at as u128), chain.get(at + 1).map(|kind| owner(kind, at as u128 + 1))))
+            .collect()
+    }
+
+    #[rstest]
+    #[case::known_to_the_top(&[4], "Service")]
+    #[case::the_first_that_is_a_consumer(&[1, 4], "Deployment")]
+    #[case::nobody_named_any(&[], "Service")]
+    fn a_pod_is_its_first_known_controllers_or_the_uppermost(#[case] consumers: &[u128], #[case] kind: &str) {
+        let pod = pod_of(Some(owner("ReplicaSet", 0)));
+        let top = top(&pod, &knative(), |uid| consumers.contains(&uid.0)).unwrap();
+        assert_eq!(&*top.kind, kind);
+    }
+
+    #[test]
+    fn owners_that_own_each_other_have_an_end() {
+        let owners = Owners::from([(Uid(0), Some(owner("A", 1))), (Uid(1), Some(owner("B", 0)))]);
+        assert_eq!(controllers(&pod_of(Some(owner("B", 0))), &owners).count(), MOST_ABOVE);
+        assert!(controllers(&pod_of(None), &owners).next().is_none());
     }
 }

@@ -63,6 +63,8 @@ pub enum Fate {
     },
     /// Its controller is of a kind that nobody named.
     NotTold,
+    /// Its controller is of a kind that couldn't be listed.
+    NotListed,
 }
 
 impl Fate {
@@ -88,6 +90,7 @@ impl fmt::Display for Fate {
                 "CronJob: suspended; the next run starts with the value of then"
             }
             Self::NotTold => "its kind isn't known as one that rolls: name it with --workload",
+            Self::NotListed => "its kind couldn't be listed: what is known is of its pods only",
         })
     }
 }

@@ -6,7 +6,7 @@ use crate::{
     facts::{Name, Uid, Version},
     ledger::{
         Attempt, Book, Digest, DigestKey, Findings, HEAD, Head, History, KEY_BYTES, Moment, Part, Point,
-        SCHEME, Sight, Value,
+        SCHEME, Settings, Sight, Value,
     },
 };
 
@@ -15,6 +15,8 @@ use crate::{
 pub struct Ledger {
     /// Its records.
     pub book: Book,
+    /// What the operator was told when it wrote it; none if that isn't understood.
+    pub settings: Option<Settings>,
     compares: Compares,
 }
 
@@ -35,7 +37,7 @@ impl Ledger {
     #[must_use]
     pub fn read(objects: &[LedgerObject], key: Option<&DigestKey>, own: Option<Uid>) -> Option<Self> {
         let head = objects.iter().find(|object| *object.name == *HEAD)?;
-        let Head { cover, .. } = serde_json::from_slice(&head.body).ok()?;
+        let Head { cover, settings, .. } = serde_json::from_slice(&head.body).ok()?;
         if own.is_some_and(|own| own != cover.identity) {
             return None;
         }
@@ -50,7 +52,7 @@ impl Ledger {
         for object in objects {
             book.read(&object.name, object.version, &object.body, &mut findings);
         }
-        Some(Self { book, compares })
+        Some(Self { book, settings: serde_json::from_value(settings).ok(), compares })
     }
 
     /// Whether values can be compared with the ledger's.

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 pub use self::{
-    assemble::{Gathered, SeenPod},
+    assemble::{Gathered, Owners, SeenPod, controllers},
     consumer::{Consumer, Fate},
     ledger::{Ledger, nobodys_key},
     told::{Telling, Told},
@@ -35,7 +35,7 @@ use crate::{
     },
     engine::FirstSight,
     facts::{Namespace, SecretId, Time, Uid, Version},
-    ledger::{DigestKey, Entry, History, Marks, Part, Point, Since, Value, Versions},
+    ledger::{DigestKey, Entry, History, Marks, Part, Point, Settings, Since, Value, Versions},
     rollout::{State, state},
 };
 
@@ -55,6 +55,10 @@ pub struct Unknown {
 pub struct Scene {
     /// The moment, and the store's version then.
     pub at: Point,
+    /// The namespace that was looked at; none if all were.
+    pub namespace: Option<Namespace>,
+    /// Where the operator's ledger was looked for.
+    pub operator_namespace: Namespace,
     /// Everybody who has pods.
     pub consumers: Vec<Consumer>,
     /// The SecretProviderClasses that name Secrets.
@@ -166,9 +170,30 @@ impl Scene {
     /// What a consumer's policy is because of its own words, its namespace's and the default, and whose word it is.
     #[must_use]
     pub fn policy(&self, consumer: &Consumer, secret: Option<&SecretId>) -> (Mode, Source) {
+        if !self.is_watched(&consumer.namespace) {
+            return (Mode::Off, Source::Default);
+        }
         let namespace = self.namespaces.get(&consumer.namespace).copied().flatten();
         let secret = secret.and_then(|secret| self.mode(secret));
-        policy::effective(&consumer.policy, secret, namespace, Mode::Auto)
+        policy::effective(&consumer.policy, secret, namespace, self.default_rollout())
+    }
+
+    /// What the operator was told; none if it can't be read: then its defaults are taken for granted.
+    #[must_use]
+    pub fn settings(&self) -> Option<&Settings> {
+        self.ledger.as_ref()?.settings.as_ref()
+    }
+
+    /// Whether the operator looks at that namespace, as far as is known.
+    #[must_use]
+    pub fn is_watched(&self, namespace: &Namespace) -> bool {
+        self.settings().is_none_or(|settings| settings.watches(namespace))
+    }
+
+    /// The operator's mode where nothing says otherwise.
+    #[must_use]
+    pub fn default_rollout(&self) -> Mode {
+        self.settings().and_then(|settings| Mode::parse(&settings.default_rollout).ok()).unwrap_or(Mode::Auto)
     }
 
     /// What a consumer consumes in the references that are meant.
@@ -297,7 +322,7 @@ impl Scene {
                         Part::All => reference.secret.to_string(),
                         Part::Key(key) => format!("{}/{key}", reference.secret),
                     };
-                    let since = changed_after(history, pod.born);
+                    let since = changed_after(history, pod.born, stamped);
                     let earliest = old.entry(value).or_insert(since);
                     *earliest = since.min(*earliest);
                 }
@@ -347,11 +372,12 @@ pub fn versions(consumption: &Consumption<'_>) -> Versions {
 }
 
 /// When a value changed that a pod was born with.
-fn changed_after(history: &History, born: Time) -> Time {
+fn changed_after(history: &History, born: Time, stamped: Option<Version>) -> Time {
     let began = |entry: &Entry| match entry.since {
         Since::FirstSight { written: Some(written), .. } => written,
         since => since.time(),
     };
-    let later = history.entries().iter().map(began).find(|began| *began >= born);
+    let unknown = |entry: &&Entry| stamped.is_none_or(|stamped| entry.since.version() > stamped);
+    let later = history.entries().iter().filter(unknown).map(began).find(|began| *began >= born);
     later.unwrap_or_else(|| began(history.last()))
 }

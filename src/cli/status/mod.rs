@@ -1,9 +1,13 @@
 //! `status`: who consumes what, which pods hold an old value since when, what holds.
 
+mod describe;
 pub mod render;
 pub mod report;
 
 use std::{pin::pin, time::Duration};
+
+use serde_json::Value;
+use tokio::signal::unix::{SignalKind, signal};
 
 use super::{
     CliError, Exit, Session,
@@ -12,7 +16,11 @@ use super::{
     output::{self, Format, Progress},
     target::Target,
 };
-use crate::cli::scene::Scene;
+use crate::{
+    cli::scene::Scene,
+    cluster::{self, READ_LIMIT, path},
+    engine::Fault,
+};
 use report::Report;
 
 /// How often `--watch` looks.
@@ -25,30 +33,60 @@ const WATCH: Duration = Duration::from_secs(2);
 pub async fn run(args: &StatusArgs) -> Result<Exit, CliError> {
     let session = Session::open(&args.cluster).await?;
     if !args.watch {
-        return once(&session, args).await;
+        return Ok(once(&session, args).await?.exit);
     }
-    let mut interrupted = pin!(tokio::signal::ctrl_c());
+    let mut ended = pin!(ended());
     loop {
         tokio::select! {
-            looked = again(&session, args) => looked?,
-            _ = &mut interrupted => return Ok(Exit::Done),
+            looked = again(&session, args) => match looked? {
+                Reader::Stays => {}
+                Reader::Left => return Ok(Exit::Done),
+            },
+            () = &mut ended => return Ok(Exit::Done),
         }
     }
 }
 
+/// Somebody has seen enough: Ctrl-C, or SIGTERM.
+async fn ended() {
+    let interrupted = tokio::signal::ctrl_c();
+    let Ok(mut terminated) = signal(SignalKind::terminate()) else {
+        let _ = interrupted.await;
+        return;
+    };
+    tokio::select! {
+        _ = interrupted => {}
+        _ = terminated.recv() => {}
+    }
+}
+
+/// Whether anybody reads on.
+enum Reader {
+    Stays,
+    /// The pipe was closed.
+    Left,
+}
+
+/// What came of a look.
+struct Looked {
+    exit: Exit,
+    reader: Reader,
+}
+
 /// Looks once, and waits until it is time for the next look.
-async fn again(session: &Session, args: &StatusArgs) -> Result<(), CliError> {
+async fn again(session: &Session, args: &StatusArgs) -> Result<Reader, CliError> {
     match once(session, args).await {
         Err(error) if error.exit == Exit::Usage => return Err(error),
         // A watch outlives a busy API server.
         Err(error) => output::say(&format!("error: {error}")),
+        Ok(Looked { reader: Reader::Left, .. }) => return Ok(Reader::Left),
         Ok(_) => {}
     }
     tokio::time::sleep(WATCH).await;
-    Ok(())
+    Ok(Reader::Stays)
 }
 
-async fn once(session: &Session, args: &StatusArgs) -> Result<Exit, CliError> {
+async fn once(session: &Session, args: &StatusArgs) -> Result<Looked, CliError> {
     let wanted = match &args.target {
         Some(Target::Secret(name)) => Wanted { secret: Some(name.clone()) },
         Some(Target::ProviderClass(_) | Target::Consumer(_)) | None => Wanted::default(),
@@ -59,17 +97,21 @@ async fn once(session: &Session, args: &StatusArgs) -> Result<Exit, CliError> {
     progress.end();
     let scene = scene?;
     let report = report::report(&scene, args.target.as_ref());
-    if report.consumers.is_empty()
-        && let Some(target) = &args.target
-    {
-        is_there(session, &scene, target)?;
+    if report.consumers.is_empty() {
+        namespace_is_there(session).await?;
+        if let Some(target) = &args.target {
+            is_there(session, &scene, target)?;
+        }
     }
     let all = session.namespace.is_none();
     if args.watch && matches!(args.output, Format::Table | Format::Wide) {
         output::clear();
     }
-    output::print(args.output, &report, |paint, wide| render::render(&report, paint, wide, all))?;
-    Ok(if args.exit_code { exit(&report) } else { Exit::Done })
+    let heard = output::print(args.output, &report, |paint, wide| render::render(&report, paint, wide, all))?;
+    Ok(Looked {
+        exit: if args.exit_code { exit(&report) } else { Exit::Done },
+        reader: if heard { Reader::Stays } else { Reader::Left },
+    })
 }
 
 fn exit(report: &Report) -> Exit {
@@ -80,6 +122,16 @@ fn exit(report: &Report) -> Exit {
         Exit::Unknown
     } else {
         Exit::Done
+    }
+}
+
+/// Whether the namespace in which nobody consumes anything is there, as far as the caller may know.
+async fn namespace_is_there(session: &Session) -> Result<(), CliError> {
+    let Some(namespace) = &session.namespace else { return Ok(()) };
+    let request = cluster::get(&format!("{}/{namespace}", path::core(None, "namespaces")));
+    match session.api.json::<Value>(request, READ_LIMIT).await {
+        Err(Fault::NotFound) => Err(CliError::failed(format!("there is no namespace {namespace}"))),
+        _ => Ok(()),
     }
 }
 

@@ -13,6 +13,8 @@ use crate::{
 
 /// How much of what a consumer uses a narrow table shows.
 const USES: usize = 60;
+/// As many consumers have a note of their own, though it is the same.
+const MANY: usize = 3;
 /// How many stale pods a narrow table names.
 const PODS: usize = 20;
 
@@ -81,6 +83,9 @@ fn outcome(last: &OutcomeReport, now: Time) -> String {
 }
 
 fn policy(consumer: &ConsumerReport) -> String {
+    if consumer.is_not_listed() {
+        return "unknown".to_owned();
+    }
     if consumer.fate.is_some() {
         return "can't be rolled".to_owned();
     }
@@ -148,30 +153,55 @@ fn stale_pods(report: &Report, paint: Paint, wide: bool) -> String {
 
 /// What holds, why an outcome is what it is, what becomes of what can't be rolled.
 fn notes(report: &Report, paint: Paint, wide: bool) -> String {
-    let mut lines = Vec::new();
-    for consumer in &report.consumers {
-        let attention = consumer.attention() > Attention::None;
-        let of = format!("{}/{}", consumer.kind, consumer.name);
-        let held = consumer.held.as_ref().filter(|held| !held.detail.is_empty());
-        lines.extend(held.map(|held| format!("  {of}: {}\n", held.detail)));
-        let last =
-            consumer.last_outcome.as_ref().filter(|last| !last.detail.is_empty() && (wide || attention));
-        lines.extend(last.map(|last| format!("  {of}: {}: {}\n", last.outcome, last.detail)));
-        lines.extend(consumer.fate.as_ref().map(|fate| format!("  {of}: {fate}\n")));
-        let reason = consumer.policy.reason.as_ref();
-        lines.extend(reason.map(|reason| format!("  {of}: {}: {reason}\n", consumer.policy.mode)));
-        lines.extend(consumer.policy.problems.iter().map(|problem| format!("  {of}: {problem}\n")));
-    }
-    if lines.is_empty() {
+    let notes: Vec<(String, String)> = report
+        .consumers
+        .iter()
+        .flat_map(|consumer| {
+            let of = format!("{}/{}", consumer.kind, consumer.name);
+            notes_of(consumer, wide).into_iter().map(move |note| (of.clone(), note))
+        })
+        .collect();
+    if notes.is_empty() {
         return String::new();
     }
-    format!("\n{}\n{}", paint.paint(Tone::Strong, "Notes:"), lines.concat())
+    format!("\n{}\n{}", paint.paint(Tone::Strong, "Notes:"), together(&notes))
+}
+
+fn notes_of(consumer: &ConsumerReport, wide: bool) -> Vec<String> {
+    let attention = consumer.attention() > Attention::None;
+    let held = consumer.held.iter().filter(|held| !held.detail.is_empty());
+    let last = consumer.last_outcome.iter().filter(|last| !last.detail.is_empty() && (wide || attention));
+    let reason = consumer.policy.reason.iter();
+    held.map(|held| held.detail.clone())
+        .chain(last.map(|last| format!("{}: {}", last.outcome, last.detail)))
+        .chain(consumer.fate.clone())
+        .chain(reason.map(|reason| format!("{}: {reason}", consumer.policy.mode)))
+        .chain(consumer.policy.problems.iter().cloned())
+        .collect()
+}
+
+/// What is to be said of many is said once.
+fn together(notes: &[(String, String)]) -> String {
+    let line = |(place, (of, text)): (usize, &(String, String))| {
+        let alike = notes.iter().filter(|(_, other)| other == text).count();
+        if alike <= MANY {
+            return format!("  {of}: {text}\n");
+        }
+        let is_first = notes[..place].iter().all(|(_, other)| other != text);
+        if is_first { format!("  {}: {text}\n", counted(alike, "consumer")) } else { String::new() }
+    };
+    notes.iter().enumerate().map(line).collect()
 }
 
 fn summary(report: &Report, paint: Paint) -> String {
     let all = report.summary;
     if all.consumers == 0 {
-        return "Nobody consumes a Secret here.\n".to_owned();
+        return match &report.namespace {
+            Some(namespace) => {
+                format!("Nobody consumes a Secret in namespace {namespace} (-A looks at all).\n")
+            }
+            None => "Nobody consumes a Secret.\n".to_owned(),
+        };
     }
     let pods = [
         (all.stale, "stale"),
@@ -187,11 +217,17 @@ fn summary(report: &Report, paint: Paint) -> String {
         .collect();
     let pods = if pods.is_empty() { "no pods".to_owned() } else { format!("pods: {}", pods.join(", ")) };
     let tone = if all.attention > 0 { Tone::Warning } else { Tone::Good };
-    let line = format!("{} of {} need attention; {pods}", all.attention, counted(all.consumers, "consumer"));
+    let need = if all.attention == 1 || all.consumers == 1 { "needs" } else { "need" };
+    let consumers = counted(all.consumers, "consumer");
+    let line = format!("{} of {consumers} {need} attention; {pods}", all.attention);
     let ledger = if report.ledger {
-        ""
+        String::new()
     } else {
-        "\nThere is no ledger to read: what is stale is told by managedFields times only."
+        format!(
+            "\nThere is no ledger to read in namespace {} (--operator-namespace): what is stale is told by managedFields\n\
+             times only, and what would be done about it by the operator's default settings.",
+            report.operator.namespace
+        )
     };
     format!("\n{}{ledger}\n", paint.paint(tone, &line))
 }

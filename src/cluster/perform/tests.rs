@@ -16,7 +16,7 @@ fn performer(replies: Vec<Reply>) -> (Fake, Performer) {
         namespaces: vec![],
         instance: "uptake-0".to_owned(),
         digest_key: DigestKey::new([1; KEY_BYTES]),
-        between: vec![("/apis/apps/v1".to_owned(), "replicasets")],
+        between: crate::cluster::between(&Kind::BUILTIN),
         read: ReadOptions { roll_volumes: true },
     };
     (fake, Performer::new(api, config))

@@ -44,6 +44,7 @@ fn engine() -> Engine {
         first_sight: FirstSight::Report,
         trigger: Trigger::Data,
         rollout_timeout: Duration::from_secs(900),
+        roll_volumes: true,
         kinds: vec![Kind::DaemonSet],
         namespaces: Vec::new(),
         ignore_namespaces: Vec::new(),

@@ -76,6 +76,7 @@ async fn every_overlay_makes_objects_that_the_api_server_takes() {
             vec!["clusterrole.rbac", "deployment.apps", "poddisruptionbudget.policy", "namespace/"],
         ),
         ("namespaced", vec!["role.rbac", "deployment.apps"]),
+        ("custom-kinds", vec!["clusterrole.rbac", "deployment.apps"]),
         ("monitoring", vec!["servicemonitor.monitoring", "prometheusrule.monitoring", "configmap/"]),
     ] {
         let folder = root().join("config/overlays").join(overlay).display().to_string();

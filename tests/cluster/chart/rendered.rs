@@ -41,6 +41,13 @@ async fn wrong_values_are_refused_in_words() {
         ("service.port=99999", "at '/service/port': maximum: got 99,999, want 65,535"),
         ("workloads[0].group=a", "at '/workloads/0': missing properties 'version', 'kind', 'plural'"),
         ("nodeSelector.size=5", "at '/nodeSelector/size': got number, want string"),
+        ("config.settle=1m", "config.settle (1m) is longer than config.settleMax (30s)"),
+        (
+            "config.settle=1m1ms,config.settleMax=1m",
+            "config.settle (1m1ms) is longer than config.settleMax (1m)",
+        ),
+        ("config.rolloutTimeout=999ms", "config.rolloutTimeout (999ms) is less than 1s"),
+        ("workloads={Rollout,Rollout}", "at '/workloads': items at 0 and 1 are equal"),
         (
             "leaderElection.enabled=false",
             "leaderElection.enabled must be true with a replicaCount of more than 1",
@@ -96,22 +103,43 @@ async fn every_flag_has_its_value_and_every_values_file_makes_flags_that_fit() {
     assert!(missing.is_empty(), "flags that the chart can't set: {missing:?}");
 }
 
-#[tokio::test]
-async fn every_kind_that_is_known_by_name_gets_its_rights() {
-    let names = KNOWN_KINDS.map(|known| known.name).join(",");
-    let set = format!("workloads={{{names}}}");
-    let documents = helm().await.template("uptake-system", &["--set", &set]).unwrap();
-    assert_eq!(config(&arguments(&documents)).workloads.len(), KNOWN_KINDS.len());
+/// `VERB GROUP/RESOURCE` of each rule of the ClusterRole.
+fn rights(documents: &[Document]) -> BTreeSet<String> {
     let role = documents.iter().find(|document| document.object["kind"] == "ClusterRole").unwrap();
-    let rules = role.object["rules"].as_array().unwrap();
+    let texts = |rule: &serde_json::Value, field: &str| -> Vec<String> {
+        serde_json::from_value(rule[field].clone()).unwrap()
+    };
+    let mut rights = BTreeSet::new();
+    for rule in role.object["rules"].as_array().unwrap() {
+        for (verb, resource) in texts(rule, "verbs")
+            .iter()
+            .flat_map(|verb| texts(rule, "resources").into_iter().map(move |of| (verb, of)))
+        {
+            rights.insert(format!("{verb} {}/{resource}", rule["apiGroups"][0].as_str().unwrap()));
+        }
+    }
+    rights
+}
+
+/// What a kind needs beside the usual: its own rights, and lists of what stands between it and its pods.
+#[tokio::test]
+async fn every_kind_that_is_known_by_name_gets_its_rights_and_no_others() {
+    let helm = helm().await;
+    let usual = rights(&helm.template("uptake-system", &[]).unwrap());
     for known in KNOWN_KINDS {
+        let set = format!("workloads={{{}}}", known.name);
+        let documents = helm.template("uptake-system", &["--set", &set]).unwrap();
+        let config = config(&arguments(&documents));
+        assert_eq!(config.workloads.len(), 1, "{known:?}");
         let plural = format!("{}s", known.kind.to_lowercase());
-        let is_meant = |rule: &&serde_json::Value| {
-            rule["apiGroups"][0] == known.group
-                && rule["resources"][0] == *plural
-                && rule["verbs"][3] == "patch"
-        };
-        assert!(rules.iter().any(|rule| is_meant(&rule)), "{known:?}");
+        let own = ["get", "list", "watch", "patch"].map(|verb| format!("{verb} {}/{plural}", known.group));
+        let between = uptake::cluster::between(&config.kinds()).into_iter().map(|between| {
+            let group = between.group_version.strip_prefix("/apis/").and_then(|path| path.split('/').next());
+            format!("list {}/{}", group.unwrap_or_default(), between.plural)
+        });
+        let wanted: BTreeSet<String> = own.into_iter().chain(between).collect();
+        let given = rights(&documents);
+        assert_eq!(given, usual.union(&wanted).cloned().collect(), "{known:?}");
     }
 }
 

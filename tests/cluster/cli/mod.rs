@@ -1,10 +1,14 @@
 //! The verbs that people call, as processes of their own, with rights of their own.
 
 mod gate;
+mod krew;
+mod many;
 mod offline;
 mod operator;
+mod others;
 mod restart;
 mod status;
+mod watch;
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;

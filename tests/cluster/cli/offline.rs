@@ -46,19 +46,6 @@ async fn folders_are_read_and_bad_yaml_is_told_with_its_place() {
     uptake(&["check"], "").await.ended(2);
 }
 
-#[test]
-fn the_manifest_for_krew_is_of_this_version() {
-    let text = include_str!("../../../config/krew/uptake.yaml");
-    let manifest: serde_json::Value = serde_saphyr::from_str(text).unwrap();
-    assert_eq!(manifest["spec"]["version"], concat!("v", env!("CARGO_PKG_VERSION")));
-    let platforms = manifest["spec"]["platforms"].as_array().unwrap();
-    assert!(!platforms.is_empty());
-    for platform in platforms {
-        assert_eq!(platform["bin"], "uptake");
-        assert_eq!(platform["files"].as_array().unwrap().len(), 2, "{platform}");
-    }
-}
-
 #[tokio::test]
 async fn the_binary_tells_of_itself() {
     let version = uptake(&["version", "-o", "json"], "").await.ended(0).json();

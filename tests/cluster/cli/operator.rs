@@ -75,6 +75,8 @@ async fn kubectl_finds_it_as_a_plugin() {
     };
     let said = says(vec!["status"]).await.ended(0);
     assert!(said.out.contains("Deployment/web"), "{}", said.out);
+    let help = says(vec!["--help"]).await.ended(0);
+    assert!(help.out.contains("status") && !help.out.contains("controller"), "{}", help.out);
     let usage = says(vec!["status", "--nonsense"]).await;
     assert!(usage.err.contains("Usage: kubectl uptake status"), "{}", usage.err);
 }

@@ -7,6 +7,7 @@ use crate::stage::{ROLLED, Stage, reader};
 use crate::support::cluster::Cluster;
 use crate::support::objects::Namespace;
 use crate::support::proxy::{Fault, Proxy, list_of, write_of};
+use crate::support::wait::eventually;
 use crate::support::workload::{Via, Workload};
 
 const STAMP: &str = "uptake.dev/secret-version";
@@ -17,6 +18,15 @@ fn pulling(name: &str) -> Workload {
 
 fn stamp(object: &Value) -> String {
     object["spec"]["template"]["metadata"]["annotations"][STAMP].as_str().unwrap_or_default().to_owned()
+}
+
+/// What nobody waited for takes its controller a moment.
+async fn wait_revisions(ns: &Namespace<'_>, workload: &Workload, revisions: usize) {
+    eventually(ROLLED, || async {
+        let is = ns.revisions(workload).await;
+        (is == revisions).then_some(()).ok_or_else(|| format!("{} has {is} revisions", workload.name))
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -53,13 +63,19 @@ async fn every_consumer_is_rolled_to_the_end_and_nobody_else() {
     let managers = object["metadata"]["managedFields"].as_array().unwrap();
     assert!(managers.iter().any(|entry| entry["manager"] == "uptake"), "{managers:?}");
 
+    // A misspelt name isn't good news, nor is one of somebody who has nothing to do with it.
+    for nobody in ["deploy/absent", "deploy/other"] {
+        let said =
+            person.runs(&["restart", "secret/db", "--only", nobody, "-o", "json"]).await.ended(5).json();
+        assert_eq!((&said["status"], &said["failures"][0]["reason"]), (&json!("failed"), &json!("gone")));
+    }
     let only =
         person.runs(&["restart", "secret/db", "--only", "deploy/off", "-o", "json"]).await.ended(0).json();
     assert_eq!((&only["status"], &only["requested"][0]["name"]), (&json!("requested"), &json!("off")));
     settings(ns).bind(
         || insta::assert_json_snapshot!("restart_json", only, { ".requested[].generation" => "GENERATION" }),
     );
-    assert_eq!(ns.revisions(off).await, 2);
+    wait_revisions(ns, off, 2).await;
 }
 
 #[tokio::test]
@@ -144,12 +160,13 @@ async fn each_failure_is_called_by_its_name() {
     let rule = proxy.on(write_of("deployments"), Fault::Answer { status: 409, retry_after: None }).times(1);
     assert_eq!(restart().await.ended(0).json()["requested"][0]["name"], "web");
     assert_eq!(rule.hits(), 1);
-    assert_eq!(ns.revisions(web).await, 2);
+    wait_revisions(ns, web, 2).await;
 
     // An answer that is lost on its way is found out, and the patch isn't sent twice.
     let rule = proxy.on(write_of("deployments"), Fault::LoseAnswer).times(1);
     assert_eq!(restart().await.ended(0).json()["requested"][0]["name"], "web");
-    assert_eq!((rule.hits(), ns.revisions(web).await), (1, 3));
+    wait_revisions(ns, web, 3).await;
+    assert_eq!(rule.hits(), 1);
 
     let rule = proxy.on(write_of("deployments"), Fault::Refuse);
     assert_eq!(restart().await.ended(5).json()["failures"][0]["reason"], "unavailable");

@@ -153,17 +153,71 @@ async fn agree(operator: &Operator, stage: &Stage, report: &Value) {
     }
 }
 
+/// Where the ledger can be read it says what the operator was told; else its defaults are taken for granted, and that is said.
+#[tokio::test]
+async fn the_operators_own_settings_are_taken_from_its_ledger() {
+    let mut stage = Stage::set("settings").await;
+    let web = &reader("web");
+    let files = &Workload::deployment("files").consumes(Via::volume("db"));
+    stage.run(&[web, files]).await;
+    stage.install = stage.install.clone().arg("--default-rollout=report").arg("--roll-volumes=false");
+    let own = stage.install.own_namespace.clone();
+    let status = |ns: String| {
+        let (person, own) = (Person::new(stage.cluster.kubeconfig(&stage.cluster.admin()), &ns), own.clone());
+        async move {
+            let arguments = ["status", "-o", "json", "--operator-namespace", &own];
+            person.runs(&arguments).await.ended(0).json()
+        }
+    };
+    let said = |report: &Value, name: &str| {
+        let all = report["consumers"].as_array().unwrap();
+        let consumer = all.iter().find(|consumer| consumer["name"] == name).unwrap();
+        let policy = [&consumer["policy"]["mode"], &consumer["policy"]["from"]];
+        (policy.map(|word| word.as_str().unwrap().to_owned()), consumer["references"][0]["rolls"].clone())
+    };
+    let policy = |mode: &str, from: &str| [mode.to_owned(), from.to_owned()];
+    let assumed = status(stage.ns.name.clone()).await;
+    assert_eq!(
+        assumed["operator"],
+        json!({ "from": "defaults", "namespace": own, "defaultRollout": "auto", "rollVolumes": true })
+    );
+    assert_eq!(said(&assumed, "files"), (policy("auto", "default"), json!("yes")));
+
+    let _operator = stage.operator().await;
+    let told = eventually(ROLLED, || async {
+        let report = status(stage.ns.name.clone()).await;
+        (report["operator"]["from"] == "ledger").then_some(report).ok_or("the ledger says nothing of it")
+    })
+    .await;
+    assert_eq!(
+        told["operator"],
+        json!({ "from": "ledger", "namespace": own, "defaultRollout": "report", "rollVolumes": false })
+    );
+    assert_eq!(said(&told, "files"), (policy("report", "default"), json!("reloads")));
+    assert_eq!(said(&told, "web"), (policy("report", "default"), json!("yes")));
+
+    let elsewhere = Namespace::create(stage.cluster, "elsewhere").await;
+    elsewhere.set_secret("db", &[("password", "one")]).await;
+    elsewhere.create_workload(web).await;
+    let report = status(elsewhere.name.clone()).await;
+    assert_eq!(said(&report, "web").0, policy("off", "not watched"));
+}
+
 #[tokio::test]
 async fn what_cannot_be_listed_is_unknown_and_stops_nothing_else() {
     let cluster = Cluster::shared().await;
     let ns = &Namespace::create(cluster, "unknown").await;
     ns.set_secret("db", &[("password", "one")]).await;
     ns.run(&reader("web")).await;
+    ns.run(&Workload::stateful_set("database").consumes(Via::env("db", "password"))).await;
     let user = cluster.user();
     cluster.grant_in(&ns.name, &user, looking_but_at("statefulsets")).await;
     let person = Person::user(cluster, ns, &user);
     let report = person.runs(&["status", "-o", "json"]).await.ended(0).json();
-    assert_eq!(report["consumers"][0]["name"], "web");
+    // Its pods tell of it; what would be done with it, they don't.
+    let database = &report["consumers"][0];
+    assert_eq!((&database["name"], &database["policy"]["mode"]), (&json!("database"), &json!("unknown")));
+    assert_eq!(report["consumers"][1]["name"], "web");
     assert_eq!(
         (&report["unknown"][0]["kind"], &report["unknown"][0]["reason"]),
         (&json!("StatefulSet"), &json!("forbidden"))
@@ -193,6 +247,9 @@ async fn each_way_not_to_know_has_its_exit_code() {
     assert!(absent.err.contains("neither exists"), "{}", absent.err);
     person.runs(&["status", "deployment/absent"]).await.ended(5);
     person.runs(&["status", "gadget/absent"]).await.ended(6);
+    let nowhere = Person::new(cluster.kubeconfig(&cluster.admin()), "no-such-namespace");
+    let said = nowhere.runs(&["status", "--exit-code"]).await.ended(5);
+    assert!(said.err.contains("there is no namespace no-such-namespace"), "{}", said.err);
     person.runs(&["status", "nonsense"]).await.ended(2);
     person.runs(&["status", "--nonsense"]).await.ended(2);
     let nobody = Person::user(cluster, ns, &cluster.user());
@@ -200,7 +257,8 @@ async fn each_way_not_to_know_has_its_exit_code() {
     assert!(said.err.contains("nothing can be listed") && said.err.contains("cannot list"), "{}", said.err);
     let [port] = crate::support::cluster::free_ports().unwrap();
     let nowhere = cluster.kubeconfig_at(&cluster.admin(), &format!("https://127.0.0.1:{port}"));
-    Person::new(nowhere, &ns.name).runs(&["status"]).await.ended(6);
+    let said = Person::new(nowhere, &ns.name).runs(&["status"]).await.ended(6);
+    assert!(said.err.contains(&format!("https://127.0.0.1:{port}")), "{}", said.err);
     Person::new("/nonexistent".into(), &ns.name)
         .runs(&["status", "--kubeconfig", "/nonexistent"])
         .await

@@ -71,9 +71,9 @@ impl<'a> Run<'a> {
         let kubeconfig = Some(cluster.kubeconfig(&cluster.admin()));
         let requests = Metrics::new().expect("metrics").requests();
         let meter = Meter { requests, clock: ServerClock::new() };
-        let client = connect(&Connection { kubeconfig, context: None }, &meter).await.expect("a client");
+        let connected = connect(&Connection { kubeconfig, context: None }, &meter).await.expect("a client");
         let performer = Performer::new(
-            Api::new(client),
+            Api::new(connected.client),
             PerformerConfig {
                 own_namespace: Name::from(ns.name.as_str()),
                 namespaces: Vec::new(),

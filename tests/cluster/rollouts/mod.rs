@@ -2,7 +2,7 @@
 
 mod breaker;
 mod crowd;
-mod custom;
+pub mod custom;
 mod fights;
 mod killed;
 mod onlooker;

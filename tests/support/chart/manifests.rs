@@ -18,6 +18,7 @@ const MONITORING: [&str; 3] = ["servicemonitor.yaml", "prometheusrule.yaml", "gr
 pub fn all(helm: &Helm) -> Result<BTreeMap<PathBuf, String>> {
     let cluster_wide = helm.template(NAMESPACE, &[])?;
     let namespaced = helm.template(NAMESPACE, &["--set", &format!("namespaces={{{WATCHED}}}")])?;
+    let custom_kinds = helm.template(NAMESPACE, &["--set", "workloads={Rollout}"])?;
     let monitoring = ["serviceMonitor", "prometheusRule", "grafanaDashboard"];
     let monitoring: Vec<_> =
         monitoring.iter().flat_map(|what| ["--set".into(), format!("{what}.enabled=true")]).collect();
@@ -32,6 +33,7 @@ pub fn all(helm: &Helm) -> Result<BTreeMap<PathBuf, String>> {
         &namespaced,
     );
     put(&mut files, "config/overlays/monitoring", &MONITORING, &monitoring);
+    put(&mut files, "config/overlays/custom-kinds", &["rbac-cluster.yaml", "deployment.yaml"], &custom_kinds);
     Ok(files)
 }
 

@@ -1,10 +1,11 @@
 //! A custom kind with a pod template, from before it is there until it is gone.
 
-mod controller;
+pub mod controller;
 
 use super::note;
 use crate::stage::{ROLLED, Stage, VALUE, kubectl, reader, wait_metric};
 use crate::support::http;
+use crate::support::objects::Namespace;
 use crate::support::operator::Operator;
 use crate::support::wait::eventually;
 use crate::support::workload::{Via, Workload};
@@ -15,7 +16,7 @@ use kube::api::{DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-const CRD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cluster/crds/rollout.yaml");
+pub const CRD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cluster/crds/rollout.yaml");
 
 /// An absent kind is looked for every 30 s at the longest.
 const NOTICED: Duration = Duration::from_secs(120);
@@ -28,7 +29,7 @@ fn rollouts(stage: &Stage) -> Api<DynamicObject> {
 }
 
 /// The manifest of a Deployment, as a Rollout.
-fn rollout(workload: &Workload) -> Value {
+pub fn rollout(workload: &Workload) -> Value {
     let mut manifest = workload.manifest().clone();
     manifest["apiVersion"] = json!("argoproj.io/v1alpha1");
     manifest["kind"] = json!("Rollout");
@@ -36,7 +37,12 @@ fn rollout(workload: &Workload) -> Value {
 }
 
 async fn create(stage: &Stage, manifest: &Value) {
-    let (api, parameters) = (rollouts(stage), PostParams::default());
+    create_in(&stage.ns, manifest).await;
+}
+
+pub async fn create_in(ns: &Namespace<'_>, manifest: &Value) {
+    let api = Api::namespaced_with(ns.client.clone(), &ns.name, &resource());
+    let parameters = PostParams::default();
     let object: DynamicObject = serde_json::from_value(manifest.clone()).unwrap();
     // A CRD that is established may still not be served by the next request.
     eventually(ROLLED, || api.create(&parameters, &object)).await;
