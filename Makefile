@@ -1,12 +1,13 @@
 # What a developer of Uptake runs. Each target is a line of help in `make help`.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench lint cluster chart need-rust need-go
+.PHONY: help demo test lint cluster chart need-rust need-go
 
 include simulate.mk
 include image.mk
 include node.mk
 include release.mk
+include bench.mk
 
 help: ## this list
 	@sed -nE 's/^([a-z0-9-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST)
@@ -22,11 +23,6 @@ test: need-rust need-go ## everything that a change needs: rules, properties, th
 	cargo test --lib --test cluster
 	cargo test --test rights
 	SEEDS=$(SEEDS) cargo test --profile simulation --test simulation
-
-bench: need-rust need-go ## what a change costs, beside what it costs at least (NAMESPACES=50 PER_NAMESPACE=40 FANOUT=300)
-	@$(MAKE) --no-print-directory cluster
-	cargo build --release --bin uptake
-	UPTAKE="$${CARGO_TARGET_DIR:-target}/release/uptake" cargo run --quiet --profile simulation --example bench
 
 lint: need-rust ## formatting, clippy and docs, warnings denied
 	cargo fmt --check

@@ -1,6 +1,6 @@
 //! What a process uses, from `/proc`.
 
-use std::{fs, time::Duration};
+use std::{fs, process::Command, time::Duration};
 
 /// Memory, in MiB.
 #[derive(Clone, Copy, Debug, Default)]
@@ -17,6 +17,14 @@ pub fn memory(id: u32) -> Memory {
     };
     let mib = |name: &str| field(name).unwrap_or(f64::NAN) / 1024.0;
     Memory { now: mib("VmRSS:"), peak: mib("VmHWM:") }
+}
+
+/// Notes where a process computes until it ends, with perf, if PROFILE names a file for it.
+pub fn profile(id: u32) {
+    let Some(file) = std::env::var_os("PROFILE").filter(|file| !file.is_empty()) else { return };
+    let mut perf = Command::new("perf");
+    perf.args(["record", "--quiet", "--freq", "2000", "--pid", &id.to_string(), "--output"]).arg(file);
+    perf.spawn().expect("perf is there (Debian: apt-get install linux-perf)");
 }
 
 /// The time its threads have computed.

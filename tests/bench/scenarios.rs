@@ -34,6 +34,7 @@ pub async fn run(field: &Field<'_>, report: &mut Report) {
     let mut bench = Bench { field, report, install, counter: None };
 
     let operator = bench.start().await;
+    process::profile(operator.id());
     bench.installed(&operator).await;
     bench.single(&operator, reactor, "one change to its stamp, median, beyond settle", SETTLE, 1.5).await;
     bench.fanout(&operator, slower).await;
