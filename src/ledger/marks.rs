@@ -137,6 +137,12 @@ impl Attempt {
         self.ended.is_none()
     }
 
+    /// Whether it ended with the pods having the values.
+    #[must_use]
+    pub fn is_completed(&self) -> bool {
+        self.ended.as_ref().is_some_and(|ended| ended.outcome == Outcome::Completed)
+    }
+
     /// Whether it ended without the pods having the values: those versions aren't tried again by itself.
     #[must_use]
     pub fn has_failed_for(&self, versions: &Versions) -> bool {
@@ -168,6 +174,12 @@ impl Marks {
     #[must_use]
     pub fn has_stamped(&self, secret: &str, version: Version) -> bool {
         self.stamped.get(secret).is_some_and(|versions| versions.contains(&version))
+    }
+
+    /// Whether it was rolled for that version of the Secret, and none of its pods was stale afterwards.
+    #[must_use]
+    pub fn has_proven(&self, secret: &str, version: Version) -> bool {
+        self.has_stamped(secret, version) && self.clean.get(secret).is_some_and(|clean| *clean >= version)
     }
 
     /// Remembers a stamp as this ledger's own.

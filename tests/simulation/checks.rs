@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use uptake::{
     decide::{Decision, Held, ReportOnly, Skipped},
     engine::LedgerObject,
-    facts::{Name, Uid, WorkloadId},
+    facts::{Name, Uid, Version, WorkloadId},
     ledger::{Attempt, HEAD, Head, Page, Versions},
     record::{EventNote, Reason, Record},
     rollout::{Failure, Outcome, Stamp, State, state},
@@ -92,6 +92,11 @@ impl Checks {
         for (_, made) in self.made.iter_mut().flatten() {
             *made = version.min(*made);
         }
+    }
+
+    /// Whether a workload was ever to be rolled for that version.
+    pub fn was_intended(&self, uid: Uid, name: &str, version: Version) -> bool {
+        self.intended.iter().any(|(of, versions)| *of == uid && versions.get(name) == Some(&version))
     }
 
     pub fn made(&self, namespace: u8) -> Option<u64> {
