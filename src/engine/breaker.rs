@@ -53,8 +53,8 @@ impl Engine {
                     let last = attempt.filter(|it| it.versions.get(&secret.name) == Some(&version));
                     if marks.has_proven(&secret.name, version) || last.is_some_and(Attempt::is_completed) {
                         proven = true;
-                    } else if let Some(attempt) = last.filter(|it| it.is_running()) {
-                        trying |= self.is_on_its_way(other) || self.goes_first(other, attempt, workload);
+                    } else if last.is_some_and(Attempt::is_running) {
+                        trying |= self.is_on_its_way(other) || self.goes_first(other, workload);
                     }
                 }
                 trying && !proven
@@ -72,11 +72,15 @@ impl Engine {
 
     /// Whether what another workload was intended to be rolled for is still to be carried out, and before this one's. The
     /// process that intended it may have died, and its stamp may still arrive.
-    fn goes_first(&self, other: &Workload, attempt: &Attempt, workload: &Workload) -> bool {
-        let mine = self.book.marks(&workload.id.namespace, workload.uid).and_then(|it| it.attempt.as_ref());
-        let waits_too =
-            mine.is_some_and(|mine| mine.is_running() && (mine.at, &workload.id) < (attempt.at, &other.id));
-        !waits_too && self.is_still_intended(other)
+    fn goes_first(&self, other: &Workload, workload: &Workload) -> bool {
+        // Of several such intents, which an engine without a canary may have left, one goes first.
+        let is_first = self.has_open_attempt(workload) && workload.id < other.id;
+        !is_first && self.is_still_intended(other)
+    }
+
+    fn has_open_attempt(&self, workload: &Workload) -> bool {
+        let marks = self.book.marks(&workload.id.namespace, workload.uid);
+        marks.and_then(|marks| marks.attempt.as_ref()).is_some_and(Attempt::is_running)
     }
 
     /// Whether nothing was decided that leaves a workload's open intent lying.
@@ -90,10 +94,7 @@ impl Engine {
 
     /// An intent that isn't carried out any more holds nobody.
     pub(super) fn intent_is_left(&mut self, id: &WorkloadId, decision: &Decision) {
-        let is_open = self.catalog.get(id).is_some_and(|workload| {
-            let marks = self.book.marks(&id.namespace, workload.uid);
-            marks.and_then(|marks| marks.attempt.as_ref()).is_some_and(Attempt::is_running)
-        });
+        let is_open = self.catalog.get(id).is_some_and(|workload| self.has_open_attempt(workload));
         if self.config.canary && is_open && !lets_intent_stand(decision) {
             self.look_at_followers(id);
         }
@@ -185,5 +186,33 @@ fn lets_intent_stand(decision: &Decision) -> bool {
             Held::RolloutRunning | Held::Undecided | Held::BreakerOpen | Held::Missing { .. } => false,
         },
         Decision::UpToDate | Decision::NothingToDo(_) | Decision::Report(_) | Decision::Skip(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decide::{Nothing, ReportOnly, Skipped};
+
+    #[test]
+    fn an_intent_stands_while_nothing_is_decided_that_lasts() {
+        let stands =
+            [Held::Settling, Held::NoFreeSlot, Held::Canary, Held::OperatorPaused, Held::LedgerUnwritable];
+        for held in stands {
+            assert!(lets_intent_stand(&Decision::Hold(held)));
+        }
+        assert!(lets_intent_stand(&Decision::Roll));
+        let missing = Held::Missing { secret: "db".into(), key: None };
+        for held in [Held::BreakerOpen, Held::Undecided, Held::RolloutRunning, missing] {
+            assert!(!lets_intent_stand(&Decision::Hold(held)), "others needn't wait for what may not end");
+        }
+        for decision in [
+            Decision::UpToDate,
+            Decision::NothingToDo(Nothing::NoPods),
+            Decision::Report(ReportOnly::Policy),
+            Decision::Skip(Skipped::OptedOut),
+        ] {
+            assert!(!lets_intent_stand(&decision));
+        }
     }
 }

@@ -151,13 +151,13 @@ impl Engine {
             return;
         }
         let (vanished, moment) = self.sightings.complete(version, self.now.server);
-        if let Some(to) = self.set_back_to.take() {
-            self.secrets_were_set_back(to);
-        }
         let recovered = self.secrets_fault.take().is_some();
         for id in vanished {
             self.outside.remove(&id);
             self.secret_moved(&id, moment);
+        }
+        if let Some(to) = self.set_back_to.take() {
+            self.secrets_were_set_back(to);
         }
         self.unite();
         if recovered && self.stage == Stage::Ready {
@@ -193,6 +193,9 @@ impl Engine {
             format!("the store was set back to version {to} or a little above: what was proven since is looked at again"),
         );
         self.book.doubt_above(to, self.now.mono);
+        // The list came after a gap that began in the store before.
+        self.book.forget_gaps_above(to, self.now.mono);
+        self.sightings.forget_gaps_above(to);
         self.look_at_all_anew();
     }
 

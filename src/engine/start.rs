@@ -92,28 +92,29 @@ impl Engine {
             self.book.resume(self.now.mono);
             return;
         };
-        let has_gone_back =
-            objects.iter().any(|object| self.book.has_gone_back(&object.name, object.version));
+        let gone_back = objects.iter().filter(|it| self.book.has_gone_back(&it.name, it.version));
+        let gone_back = gone_back.map(|object| object.version).min();
         let mut findings = Findings::default();
         for object in &objects {
             self.book.read(&object.name, object.version, &object.body, &mut findings);
         }
         self.book.vanish_others(objects.iter().map(|object| &*object.name), self.now.mono);
         self.book.resume(self.now.mono);
-        if has_gone_back {
-            self.ledger_was_set_back();
+        if let Some(to) = gone_back {
+            self.ledger_was_set_back(to);
         }
         self.tell_lost(&findings);
     }
 
     /// The ledger itself is older than it was: the store was restored from a backup. Fresh lists tell which Secrets are;
     /// pods were set back too, so that nothing is proven of them any more.
-    fn ledger_was_set_back(&mut self) {
+    fn ledger_was_set_back(&mut self, to: Version) {
         self.notice(
             true,
             "the ledger is older than it was: the store was set back, everything is looked at again",
         );
         self.book.doubt_above(Version(u64::MAX), self.now.mono);
+        self.set_back_to = Some(self.set_back_to.map_or(to, |known| known.min(to)));
         self.out.relist = true;
         self.look_at_all_anew();
     }

@@ -427,6 +427,12 @@ impl Book {
         self.chapters.values_mut().for_each(|chapter| chapter.doubt_above(version, now));
     }
 
+    /// Forgets from above which versions nobody watched, of a store that was set back to that one.
+    pub fn forget_gaps_above(&mut self, version: Version, now: Mono) {
+        self.chapters.values_mut().for_each(|chapter| chapter.forget_gaps_above(version, now));
+        self.cover.seen_until = self.cover.seen_until.above_nothing(version);
+    }
+
     fn made_for_new(&self, edit: Edit) -> Point {
         // While the ledger is being made, all of it is begun at once; later, a namespace's when it is first used.
         if self.head.version().is_none() { self.cover.made } else { edit.at }
@@ -553,6 +559,17 @@ impl Chapter {
                 touched.insert(placed.sheet);
             }
         }
+        self.touch(touched, now);
+    }
+
+    fn forget_gaps_above(&mut self, version: Version, now: Mono) {
+        let mut touched = BTreeSet::new();
+        for placed in self.secrets.values_mut() {
+            if placed.record.forget_gaps_above(version) {
+                touched.insert(placed.sheet);
+            }
+        }
+        self.seen_until = self.seen_until.above_nothing(version);
         self.touch(touched, now);
     }
 

@@ -23,6 +23,21 @@ pub struct Point {
     pub time: Time,
 }
 
+impl Point {
+    /// Whether its version says anything: not that of a store that was set back since, which another history's version
+    /// of the same number stands for now. Its time still does.
+    #[must_use]
+    pub fn has_version(self) -> bool {
+        self.version.0 > 0
+    }
+
+    /// The same moment, after a store was set back to that version: nothing can be asked of it by a version from above.
+    #[must_use]
+    pub fn above_nothing(self, version: Version) -> Self {
+        if self.version > version { Self { version: Version(0), ..self } } else { self }
+    }
+}
+
 /// What stood in a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Value {
@@ -209,6 +224,19 @@ impl History {
         }
     }
 
+    /// Forgets, after a store was set back to that version, from above which of its versions nobody watched until the
+    /// restored store was listed. Whether there was any.
+    pub fn forget_gaps_above(&mut self, version: Version) -> bool {
+        let mut forgot = false;
+        for entry in &mut self.0 {
+            if let Since::Between { after, .. } = &mut entry.since {
+                forgot |= after.version > version;
+                *after = after.above_nothing(version);
+            }
+        }
+        forgot
+    }
+
     /// Drops entries from above that version, of a store that was set back since: they never were. If none is left, the
     /// newest becomes a first sight. Whether there were any.
     pub fn forget_above(&mut self, store: Point) -> bool {
@@ -277,7 +305,9 @@ fn news(last: &Entry, sight: &Sight) -> Vec<Entry> {
             let known = last.since.version() >= by.version;
             if (differs || moved) && !known {
                 // What is known by a later look than the gap's beginning narrows it.
-                let after = after.max(last.since.point());
+                let last = last.since.point();
+                let after =
+                    if after.has_version() || last.time > after.time { after.max(last) } else { after };
                 vec![Entry { value: sight.value, since: Since::Between { after, by } }]
             } else {
                 Vec::new()
@@ -388,6 +418,33 @@ mod tests {
         assert!(history.forget_above(at(3)));
         let first = Entry { value: present(1), since: Since::FirstSight { written: None, by: at(3) } };
         assert_eq!(history.entries(), [first]);
+    }
+
+    #[test]
+    fn a_gap_that_began_in_a_lost_history_began_at_a_time() {
+        let heard = Point { version: Version(50), time: Time(50_000) }.above_nothing(Version(30));
+        assert_eq!(heard, Point { version: Version(0), time: Time(50_000) });
+        assert_eq!(at(30).above_nothing(Version(30)), at(30));
+        let mut history = History::new(seen(1, 5));
+        history.push(Entry { value: present(2), since: Since::Between { after: at(50), by: at(70) } });
+        assert!(!history.forget_gaps_above(Version(50)));
+        assert!(history.forget_gaps_above(Version(30)));
+        assert_eq!(history.last().since, Since::Between { after: heard, by: at(70) });
+        let mut history = History::new(seen(1, 5));
+        history.learn(&sight(2, None, Moment::Gap { after: heard, by: at(60) }));
+        assert_eq!(
+            history.last().since,
+            Since::Between { after: heard, by: at(60) },
+            "no earlier than it was"
+        );
+        let early = Point { version: Version(0), time: Time(4_000) };
+        let mut history = History::new(seen(1, 5));
+        history.learn(&sight(2, None, Moment::Gap { after: early, by: at(60) }));
+        assert_eq!(
+            history.last().since,
+            Since::Between { after: at(5), by: at(60) },
+            "narrowed by what is known"
+        );
     }
 
     #[test]

@@ -294,6 +294,20 @@ mod tests {
     }
 
     #[test]
+    fn a_version_is_proven_by_a_rollout_for_it_and_clean_pods() {
+        let version = |version| Versions::from([("s".into(), Version(version))]);
+        let mut marks = Marks { clean: version(9), ..Marks::default() };
+        assert!(!marks.has_proven("s", Version(5)), "it was never rolled for it");
+        marks.remember_stamp(&version(5));
+        marks.remember_stamp(&version(10));
+        assert!(marks.has_proven("s", Version(5)));
+        assert!(!marks.has_proven("s", Version(9)) && !marks.has_proven("t", Version(5)));
+        assert!(!marks.has_proven("s", Version(10)), "it may still be at it");
+        assert!(ended(Outcome::Completed, 1, false).attempt.is_some_and(|attempt| attempt.is_completed()));
+        assert!(!ended(Outcome::Superseded, 1, false).attempt.is_some_and(|attempt| attempt.is_completed()));
+    }
+
+    #[test]
     fn proofs_for_other_references_are_not_joined() {
         let marks = |version, references| Marks {
             clean: Versions::from([("s".into(), Version(version))]),

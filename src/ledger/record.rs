@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 
 use super::{History, Point};
-use crate::facts::{Name, Time};
+use crate::facts::{Name, Time, Version};
 
 /// A part of a Secret that is consumed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -88,6 +88,12 @@ impl SecretRecord {
     pub fn forget_digests(&mut self) {
         let histories = self.all.iter_mut().chain(self.keys.values_mut());
         histories.for_each(History::forget_digests);
+    }
+
+    /// Forgets from above which versions nobody watched, of a store that was set back. Whether there was any.
+    pub fn forget_gaps_above(&mut self, version: Version) -> bool {
+        let histories = self.all.iter_mut().chain(self.keys.values_mut());
+        histories.map(|history| history.forget_gaps_above(version)).filter(|forgot| *forgot).count() > 0
     }
 
     /// Turns what lies above a restored store's version into a first sight. Whether there was any.

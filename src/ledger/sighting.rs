@@ -208,6 +208,18 @@ impl Sightings {
         self.seen = store;
     }
 
+    /// The store was set back to that version: of gaps that began above it, only the time counts.
+    pub fn forget_gaps_above(&mut self, version: Version) {
+        for sighting in self.secrets.values_mut() {
+            let all = sighting.keys.iter_mut().map(|(_, seen)| seen).chain([&mut sighting.all]);
+            for entry in all.flat_map(Seen::entries_mut) {
+                if let Since::Between { after, .. } = &mut entry.since {
+                    *after = after.above_nothing(version);
+                }
+            }
+        }
+    }
+
     fn deliver(&mut self, point: Point) {
         if !self.several {
             self.seen = self.seen.max(point);
@@ -326,6 +338,14 @@ impl Seen {
         let first_value = written.is_some_and(|written| written <= created + CREATION);
         let before = if first_value { Before::Absent } else { Before::NothingKnown };
         Self { entry: Entry { value, since: Since::FirstSight { written, by } }, before, written }
+    }
+
+    fn entries_mut(&mut self) -> impl Iterator<Item = &mut Entry> {
+        let before = match &mut self.before {
+            Before::Entry(before) => Some(before),
+            Before::NothingKnown | Before::Absent => None,
+        };
+        before.into_iter().chain([&mut self.entry])
     }
 
     fn become_value(&mut self, value: Value, written: Option<Time>, moment: Moment) {

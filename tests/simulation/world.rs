@@ -324,8 +324,10 @@ impl World {
         it.past.push(before);
         it.generation += 1;
         it.progressed = now;
-        it.writer = Some(Name::from(writer));
         let ours = writer == "uptake";
+        if !ours {
+            it.writer = Some(Name::from(writer));
+        }
         let git = it.git_always && !ours;
         self.touch(owner);
         if self.owners[owner].git_always && !git {
