@@ -1,5 +1,7 @@
 //! The start: the ledger is loaded, made one with what the watches saw, and versions are found comparable or not.
 
+use std::collections::BTreeSet;
+
 use super::{Call, Engine, Fault, LedgerObject, Pending};
 use crate::{
     catalog::Inventory,
@@ -92,31 +94,28 @@ impl Engine {
             self.book.resume(self.now.mono);
             return;
         };
-        let gone_back = objects.iter().filter(|it| self.book.has_gone_back(&it.name, it.version));
-        let gone_back = gone_back.map(|object| object.version).min();
+        let has_gone_back =
+            objects.iter().any(|object| self.book.has_gone_back(&object.name, object.version));
         let mut findings = Findings::default();
         for object in &objects {
             self.book.read(&object.name, object.version, &object.body, &mut findings);
         }
         self.book.vanish_others(objects.iter().map(|object| &*object.name), self.now.mono);
         self.book.resume(self.now.mono);
-        if let Some(to) = gone_back {
-            self.ledger_was_set_back(to);
+        if has_gone_back {
+            self.ledger_was_set_back();
         }
         self.tell_lost(&findings);
     }
 
     /// The ledger itself is older than it was: the store was restored from a backup. Fresh lists tell which Secrets are;
     /// pods were set back too, so that nothing is proven of them any more.
-    fn ledger_was_set_back(&mut self, to: Version) {
+    fn ledger_was_set_back(&mut self) {
         self.notice(
             true,
             "the ledger is older than it was: the store was set back, everything is looked at again",
         );
-        self.book.doubt_above(Version(u64::MAX), self.now.mono);
-        self.set_back_to = Some(self.set_back_to.map_or(to, |known| known.min(to)));
-        self.out.relist = true;
-        self.look_at_all_anew();
+        self.ask_anew();
     }
 
     fn tell_lost(&mut self, findings: &Findings) {
@@ -219,6 +218,7 @@ impl Engine {
         let by = self.sightings.seen();
         let secrets: Vec<SecretId> =
             self.book.secrets().filter(|id| self.is_in_scope(&id.namespace)).collect();
+        let gaps: BTreeSet<Point> = secrets.iter().map(|id| self.book.seen_until(&id.namespace)).collect();
         for id in secrets {
             match id.class() {
                 Some(_) => self.mounted(&id),
@@ -226,7 +226,7 @@ impl Engine {
             }
         }
         if let Some(to) = self.set_back_to.take() {
-            self.secrets_were_set_back(to);
+            self.secrets_were_set_back(to, &gaps);
         }
         let workloads: Vec<_> = self.catalog.workloads().map(|workload| workload.id.clone()).collect();
         for id in workloads {
@@ -283,8 +283,10 @@ impl Engine {
         let version = self.sightings.get(id).filter(|sighting| sighting.present)?.version;
         let record = self.book.secret(id)?;
         let is_newer = |history: &History| match history.last().since {
-            Since::Seen(point) => version < point.version && point.version <= by.version,
-            Since::Beginning | Since::Between { .. } | Since::FirstSight { .. } => false,
+            Since::Seen(point) | Since::Between { by: point, .. } => {
+                version < point.version && point.version <= by.version
+            }
+            Since::Beginning | Since::FirstSight { .. } => false,
         };
         record.parts().filter_map(|part| record.history(&part)).any(is_newer).then_some(version)
     }
@@ -301,7 +303,9 @@ impl Engine {
             history.adopt(value);
         }
         match sighting.change(part) {
-            Some(entry) if entry.since.version() > history.version() => {
+            Some(entry)
+                if entry.since.version() > history.version() && !is_known_better(history.last(), &entry) =>
+            {
                 learn_before(history, sighting.before(part), entry, after);
                 history.push(entry);
             }
@@ -312,6 +316,14 @@ impl Engine {
             }
         }
     }
+}
+
+/// Whether the ledger tells the very change of which this process only knows that it was while it didn't watch. It was
+/// another process's to see it, and pods that were born right after it are younger.
+fn is_known_better(last: &Entry, entry: &Entry) -> bool {
+    let in_the_gap =
+        matches!(entry.since, Since::Between { after, .. } if after.version < last.since.version());
+    in_the_gap && last.value == entry.value
 }
 
 /// What stood between the ledger's last entry and the newest change that was seen.

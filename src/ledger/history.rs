@@ -3,6 +3,8 @@
 //! A pod's value is that of the entry which stood when the pod was born. An entry knows its beginning
 //! exactly (an unbroken watch delivered it), within a blind interval (nobody watched), or not at all.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::Digest;
@@ -31,10 +33,19 @@ impl Point {
         self.version.0 > 0
     }
 
-    /// The same moment, after a store was set back to that version: nothing can be asked of it by a version from above.
+    /// The later of both, by their times where one has no version.
     #[must_use]
-    pub fn above_nothing(self, version: Version) -> Self {
-        if self.version > version { Self { version: Version(0), ..self } } else { self }
+    pub fn later(self, other: Self) -> Self {
+        if self.has_version() == other.has_version() {
+            return self.max(other);
+        }
+        if self.time >= other.time { self } else { other }
+    }
+
+    /// The same moment, of a store that was set back since: nothing can be asked by its version any more.
+    #[must_use]
+    pub fn without_version(self) -> Self {
+        Self { version: Version(0), ..self }
     }
 }
 
@@ -134,6 +145,19 @@ pub struct Entry {
     pub since: Since,
 }
 
+impl Entry {
+    /// See [`History::forget_gaps`].
+    pub(super) fn forget_gap(&mut self, from: &BTreeSet<Point>) -> bool {
+        match &mut self.since {
+            Since::Between { after, .. } if from.contains(after) => {
+                *after = after.without_version();
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
 /// The entries of one value, oldest first; never empty.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
@@ -224,17 +248,10 @@ impl History {
         }
     }
 
-    /// Forgets, after a store was set back to that version, from above which of its versions nobody watched until the
-    /// restored store was listed. Whether there was any.
-    pub fn forget_gaps_above(&mut self, version: Version) -> bool {
-        let mut forgot = false;
-        for entry in &mut self.0 {
-            if let Since::Between { after, .. } = &mut entry.since {
-                forgot |= after.version > version;
-                *after = after.above_nothing(version);
-            }
-        }
-        forgot
+    /// After a store was set back: of gaps that began at these points of the lost history only the time counts. Whether
+    /// there was any.
+    pub fn forget_gaps(&mut self, from: &BTreeSet<Point>) -> bool {
+        self.0.iter_mut().map(|entry| entry.forget_gap(from)).filter(|forgot| *forgot).count() > 0
     }
 
     /// Drops entries from above that version, of a store that was set back since: they never were. If none is left, the
@@ -305,9 +322,7 @@ fn news(last: &Entry, sight: &Sight) -> Vec<Entry> {
             let known = last.since.version() >= by.version;
             if (differs || moved) && !known {
                 // What is known by a later look than the gap's beginning narrows it.
-                let last = last.since.point();
-                let after =
-                    if after.has_version() || last.time > after.time { after.max(last) } else { after };
+                let after = after.later(last.since.point());
                 vec![Entry { value: sight.value, since: Since::Between { after, by } }]
             } else {
                 Vec::new()
@@ -422,13 +437,13 @@ mod tests {
 
     #[test]
     fn a_gap_that_began_in_a_lost_history_began_at_a_time() {
-        let heard = Point { version: Version(50), time: Time(50_000) }.above_nothing(Version(30));
+        let heard = at(50).without_version();
+        assert_eq!((heard.later(at(49)), at(51).later(heard), at(8).later(at(9))), (heard, at(51), at(9)));
         assert_eq!(heard, Point { version: Version(0), time: Time(50_000) });
-        assert_eq!(at(30).above_nothing(Version(30)), at(30));
         let mut history = History::new(seen(1, 5));
         history.push(Entry { value: present(2), since: Since::Between { after: at(50), by: at(70) } });
-        assert!(!history.forget_gaps_above(Version(50)));
-        assert!(history.forget_gaps_above(Version(30)));
+        assert!(!history.forget_gaps(&BTreeSet::from([at(49), at(70)])));
+        assert!(history.forget_gaps(&BTreeSet::from([at(50)])));
         assert_eq!(history.last().since, Since::Between { after: heard, by: at(70) });
         let mut history = History::new(seen(1, 5));
         history.learn(&sight(2, None, Moment::Gap { after: heard, by: at(60) }));

@@ -1,12 +1,12 @@
 //! What is remembered of a Secret that somebody consumes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 
 use super::{History, Point};
-use crate::facts::{Name, Time, Version};
+use crate::facts::{Name, Time};
 
 /// A part of a Secret that is consumed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -90,10 +90,10 @@ impl SecretRecord {
         histories.for_each(History::forget_digests);
     }
 
-    /// Forgets from above which versions nobody watched, of a store that was set back. Whether there was any.
-    pub fn forget_gaps_above(&mut self, version: Version) -> bool {
+    /// Of gaps that began at these points only the time counts. Whether there was any.
+    pub fn forget_gaps(&mut self, from: &BTreeSet<Point>) -> bool {
         let histories = self.all.iter_mut().chain(self.keys.values_mut());
-        histories.map(|history| history.forget_gaps_above(version)).filter(|forgot| *forgot).count() > 0
+        histories.map(|history| history.forget_gaps(from)).filter(|forgot| *forgot).count() > 0
     }
 
     /// Turns what lies above a restored store's version into a first sight. Whether there was any.

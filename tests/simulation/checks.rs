@@ -88,7 +88,9 @@ impl Checks {
         self.ledger_was_deleted = true;
         self.restored = Some(now);
         self.changed_namespaces.extend([0, 1]);
-        self.blind.retain(|blind| blind.by <= version);
+        // Nobody watched then in the restored history either.
+        self.blind.retain(|blind| blind.after < version);
+        self.blind.iter_mut().for_each(|blind| blind.by = blind.by.min(version));
         for (_, made) in self.made.iter_mut().flatten() {
             *made = version.min(*made);
         }
@@ -315,6 +317,7 @@ impl World {
         let versions: Versions = Stamp::parse(stamp)
             .map(|stamp| stamp.iter().map(|(name, version)| (name.clone(), version)).collect())
             .unwrap_or_default();
+        let is_told_by_ledger_alone = versions.values().any(|version| version.0 > delivered);
         let intended = self.checks.intended.contains(&(uid, versions));
         if !intended && !self.checks.ledger_was_deleted {
             self.violated(format!("{id} is stamped {stamp} and the ledger has no such intent"));
@@ -347,8 +350,13 @@ impl World {
             excuse = excuse.or_else(|| self.excuse(pod, &template));
         }
         // As long as its watch of Secrets is of the store before, so is what it knows: no API server tells a client that the
-        // store behind it is another one now. The list after that does.
-        let restored = self.checks.restored.is_some_and(|at| self.streams[SECRETS].whole_since <= at);
+        // store behind it is another one now. The list after that does, unless a process that died put what it knew of the
+        // lost history into the restored ledger: until the store has grown beyond that, the next one can't tell it from what a
+        // leader before it saw and its own watch will tell yet.
+        let restored = self
+            .checks
+            .restored
+            .is_some_and(|at| self.streams[SECRETS].whole_since <= at || is_told_by_ledger_alone);
         match excuse {
             Some(excuse) => self.tally.excuse(excuse.as_str()),
             None if restored => self.tally.excuse("unnoticed_restore"),
@@ -426,22 +434,9 @@ impl World {
         let stale: Vec<usize> = (0..self.pods.len())
             .filter(|pod| {
                 let pod = &self.pods[*pod];
-                // What its own template doesn't consume it can't hold.
-                let both = store::Template {
-                    uses: it
-                        .template
-                        .uses
-                        .iter()
-                        .filter(|one| pod.template.uses.contains(one))
-                        // Its owner wants nobody to be rolled for it.
-                        .filter(|one| {
-                            self.remembered.get(&(it.namespace, one.secret)).is_none_or(|s| s.mode != 3)
-                        })
-                        .copied()
-                        .collect(),
-                    ..(*it.template).clone()
-                };
-                pod.owner == owner && pod.is_live() && self.is_stale(pod, &both, self.version)
+                pod.owner == owner
+                    && pod.is_live()
+                    && self.is_stale(pod, &self.counts_for(&it, pod), self.version)
             })
             .collect();
         if stale.is_empty() {
@@ -459,7 +454,7 @@ impl World {
         }
         for pod in stale {
             let pod = &self.pods[pod];
-            if let Some(limit) = self.unknowable(pod, &it.template) {
+            if let Some(limit) = self.unknowable(pod, &self.counts_for(&it, pod)) {
                 self.tally.stale_reason(limit);
                 continue;
             }
@@ -469,6 +464,17 @@ impl World {
             ));
             return;
         }
+    }
+
+    /// A workload's template with what a pod of it can be stale by: what its own template doesn't consume it can't hold,
+    /// and of some Secrets their owner wants nobody to be rolled for them.
+    fn counts_for(&self, owner: &Owner, pod: &store::Pod) -> store::Template {
+        let is_off = |secret: u8| {
+            self.remembered.get(&(owner.namespace, secret)).is_some_and(|secret| secret.mode == 3)
+        };
+        let uses = owner.template.uses.iter();
+        let uses = uses.filter(|one| pod.template.uses.contains(one) && !is_off(one.secret));
+        store::Template { uses: uses.copied().collect(), ..(*owner.template).clone() }
     }
 
     /// Whether a version broke that rollout, and nobody released it.

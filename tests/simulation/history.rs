@@ -269,9 +269,9 @@ fn course(rng: &mut Rng) -> Vec<(Ms, Action)> {
         // What a workload consumes is another for a while, and its pods stay.
         2 => vec![
             (0, Action::Pause { workload, on: true }),
-            (100, Action::EditReferences { workload, draw }),
-            (rng.between(5_000, 80_000), set),
-            (rng.between(100_000, 150_000), Action::Undo { workload }),
+            (rng.pick(&[200, 200, 30_000]), set),
+            (rng.between(3_000, 20_000), Action::EditReferences { workload, draw }),
+            (rng.between(40_000, 120_000), Action::Undo { workload }),
         ],
         // What was rolled for never was.
         _ => {

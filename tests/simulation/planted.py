@@ -55,9 +55,9 @@ BUGS = [
     ("terminating pods count", "src/decide/judge.rs",
      "!pod.ended && !pod.deleting", "!pod.ended && (PLANTED || !pod.deleting)"),
     ("up to where was seen is lost", "src/ledger/book.rs",
-     "        own.max(self.cover.seen_until)",
+     "        own.later(self.cover.seen_until)",
      "        if PLANTED {\n            return Point { version: Version(u64::MAX / 2), time: Time(i64::MAX / 2) };\n        }\n"
-     "        own.max(self.cover.seen_until)"),
+     "        own.later(self.cover.seen_until)"),
     ("nobody looks again after an outcome", "src/engine/follow.rs",
      "self.look_at_followers(id);\n        self.queue.at_latest(id, self.now.mono);",
      "self.look_at_followers(id);\n        if PLANTED {\n            self.queue.remove(id);\n        } else {\n"
@@ -121,7 +121,7 @@ BUGS = [
          "if !PLANTED && self.sightings.is_complete() && version < self.sightings.seen().version {"),
         ("src/ledger/sighting.rs",
          "        self.is_relisting() && self.secrets", "        !PLANTED && self.is_relisting() && self.secrets"),
-        ("src/engine/start.rs", "        if let Some(to) = gone_back {", "        if let Some(to) = gone_back.filter(|_| !PLANTED) {"),
+        ("src/engine/start.rs", "        if has_gone_back {", "        if has_gone_back && !PLANTED {"),
         ("src/engine/start.rs",
          "record.parts().filter_map(|part| record.history(&part)).any(is_newer).then_some(version)",
          "(!PLANTED && record.parts().filter_map(|part| record.history(&part)).any(is_newer)).then_some(version)"),
@@ -171,10 +171,11 @@ def build():
 
 
 def main():
-    missed = plant()
+    lost = plant()
     program = build()
+    missed, found_all = [], 0
     for number, (name, *_) in enumerate(BUGS):
-        if name in missed or ONLY and not any(word in name for word in ONLY):
+        if name in lost or ONLY and not any(word in name for word in ONLY):
             continue
         start = time.monotonic()
         env = {**os.environ, "SEEDS": SEEDS, "PLANT": str(number), "BRIEF": "1"}
@@ -183,12 +184,13 @@ def main():
         found = re.search(r"^seed (\d+) fails: (.*)$", run.stdout, re.M)
         if found:
             print(f"{name}: found by seed {found[1]} in {took:.1f} s: {found[2][:110]}", flush=True)
+            found_all += 1
         else:
             end = "NOT FOUND" if run.returncode == 0 else f"doesn't run: {run.stderr[-600:]}"
             print(f"{name}: {end} in {SEEDS} histories, {took:.1f} s", flush=True)
             missed.append(name)
-    print(f"{len(BUGS) - len(missed)} of {len(BUGS)} planted bugs were found", flush=True)
-    return 1 if missed else 0
+    print(f"{found_all} of {found_all + len(missed) + len(lost)} planted bugs were found", flush=True)
+    return 1 if missed or lost else 0
 
 
 if __name__ == "__main__":
