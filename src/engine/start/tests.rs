@@ -326,7 +326,8 @@ fn a_change_in_a_gap_of_the_standby_that_the_leader_saw_and_rolled_is_not_rolled
     leader.see_secret(&mut cluster);
     drop(leader);
     standby.see_secret(&mut cluster);
-    standby.say(&mut cluster, Input::Secrets(Watched::Complete(Version(cluster.version))));
+    let listed = Version(cluster.version);
+    standby.say(&mut cluster, Input::Secrets(Watched::Complete(listed)));
     standby.say(&mut cluster, Input::Lead);
     standby.ticks(&mut cluster, 300);
     assert_eq!(cluster.stamps, stamp);
