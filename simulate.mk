@@ -12,6 +12,10 @@ planted: ## Plant bugs, one after the other, and expect each to be found in SEED
 # The rooms without I/O, by how much a wrong line would hurt.
 PURE ?= src/decide/*.rs src/agenda/*.rs src/ledger/history.rs src/ledger/marks.rs src/ledger/digest.rs src/rollout/status.rs \
 	src/rollout/stamp.rs src/rollout/outcome.rs src/catalog/index.rs src/catalog/references/*.rs
-mutants: ## Change the pure rooms line by line, and expect a test to notice (PURE=files; hours; needs cargo-mutants)
+# Of all changes only the k-th of every n: SHARD=k/n.
+SHARD ?=
+mutants: ## Change the pure rooms line by line, and expect a test to notice (PURE=files, SHARD=0/20; all takes hours; needs cargo-mutants)
 	@cargo mutants --version >/dev/null 2>&1 || { echo "cargo-mutants is missing: cargo install --locked cargo-mutants" >&2; exit 1; }
-	cargo mutants --package uptake --output target $(foreach file,$(PURE),--file '$(file)') --timeout 120 -- --lib
+	cargo mutants --package uptake --output target --baseline skip --timeout 600 \
+		$(foreach file,$(PURE),--file '$(file)') $(if $(SHARD),--shard $(SHARD) --sharding round-robin) -- --lib || true
+	python3 tests/simulation/mutants.py target/mutants.out

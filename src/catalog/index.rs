@@ -127,6 +127,15 @@ impl Catalog {
         self.relisting.insert(kind.clone(), BTreeSet::new());
     }
 
+    /// The store was set back: nothing is known of a kind until its fresh list is complete, and no version is older than
+    /// what was known.
+    pub fn list_anew(&mut self) {
+        self.delivered.clear();
+        self.workloads.values_mut().for_each(|workload| workload.version = Version(0));
+        let complete = self.inventories.values_mut().filter(|inventory| **inventory == Inventory::Complete);
+        complete.for_each(|inventory| *inventory = Inventory::Listing);
+    }
+
     /// The fresh list is complete: gives the workloads that vanished.
     pub fn complete(&mut self, kind: &Kind) -> Vec<Workload> {
         self.inventories.insert(kind.clone(), Inventory::Complete);
@@ -137,14 +146,21 @@ impl Catalog {
     }
 
     /// Before [`Self::apply`] of what a watch delivered. A fresh list is never older than what the watch before it
-    /// delivered, unless the store was restored from a backup: then the known version says nothing any more.
-    pub fn delivered(&mut self, workload: &Workload) {
+    /// delivered, unless the store was restored from a backup: then the known version says nothing any more. Whether that
+    /// is so.
+    pub fn delivered(&mut self, workload: &Workload) -> bool {
         let before = self.delivered.insert(workload.id.clone(), workload.version);
         let is_older = before.is_some_and(|before| before > workload.version);
-        if is_older
-            && self.relisting.contains_key(&workload.id.kind)
-            && let Some(known) = self.workloads.get_mut(&workload.id)
-        {
+        let is_set_back = is_older && self.relisting.contains_key(&workload.id.kind);
+        if is_set_back {
+            self.doubt(&workload.id);
+        }
+        is_set_back
+    }
+
+    /// What is known of a workload is of a store that was set back since: whatever is delivered or read next is newer.
+    pub fn doubt(&mut self, id: &WorkloadId) {
+        if let Some(known) = self.workloads.get_mut(id) {
             known.version = Version(0);
         }
     }

@@ -25,6 +25,9 @@ use crate::{
     watch::secret,
 };
 
+/// The API server's words for a version above all that its store has.
+const FUTURE: &str = "Too large resource version";
+
 /// Stamps in flight. More would only queue at the API server, whose own fairness counts them as one client.
 const STAMPS_IN_FLIGHT: usize = 16;
 /// Events in flight: they must not crowd out stamps and lists.
@@ -162,7 +165,11 @@ impl Performer {
             uids.push(Uid::parse(&api::decode::<Versioned>(item.get().as_bytes())?.metadata.uid));
             Ok(())
         };
-        let mut uids = self.listed(list, each).await?;
+        let mut uids = match self.listed(list, each).await {
+            // A version of a store that was set back since: it is as good as forgotten.
+            Err(Fault::Unknown(words)) if words.contains(FUTURE) => return Err(Fault::Expired),
+            listed => listed?,
+        };
         uids.sort_unstable();
         Ok(uids)
     }

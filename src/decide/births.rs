@@ -132,7 +132,7 @@ impl Births<'_> {
 
     /// Older or younger than a point, whose time alone doesn't tell.
     fn near(&self, birth: &Birth, point: Point) -> Order {
-        if !self.comparable {
+        if !self.comparable || !point.has_version() {
             return by_clock(birth, point.time);
         }
         // Nobody changed it since: it stands in the list at that version as it stands now.

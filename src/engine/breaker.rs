@@ -7,7 +7,7 @@ use crate::{
     catalog::Workload,
     decide::{Decision, Held, Verdict},
     facts::{Name, SecretId, Version, WorkloadId},
-    ledger::{Attempt, Ended, Ticket},
+    ledger::{Attempt, Ended, Marks, Ticket},
     record::Reason,
     rollout::{Failure, Outcome},
 };
@@ -37,8 +37,9 @@ impl Engine {
                 .is_some_and(|release| release.trim() == version.to_string());
             !released
                 && self
-                    .attempts_for(workload, &secret, version)
-                    .any(|(_, attempt)| has_broken(attempt, &secret.name))
+                    .others(workload, &secret)
+                    .filter_map(|(_, marks)| marks.attempt.as_ref())
+                    .any(|attempt| has_broken(attempt, &secret.name, version))
         })
     }
 
@@ -46,13 +47,15 @@ impl Engine {
     pub(super) fn canary_holds(&self, workload: &Workload) -> bool {
         self.config.canary
             && self.new_versions(workload).into_iter().any(|(secret, version)| {
-                let completed = |attempt: &Attempt| {
-                    attempt.ended.as_ref().is_some_and(|ended| ended.outcome == Outcome::Completed)
-                };
                 let (mut proven, mut trying) = (false, false);
-                for (other, attempt) in self.attempts_for(workload, &secret, version) {
-                    proven |= completed(attempt);
-                    trying |= attempt.is_running() && self.is_on_its_way(other);
+                for (other, marks) in self.others(workload, &secret) {
+                    let attempt = marks.attempt.as_ref();
+                    let last = attempt.filter(|it| it.versions.get(&secret.name) == Some(&version));
+                    if marks.has_proven(&secret.name, version) || last.is_some_and(Attempt::is_completed) {
+                        proven = true;
+                    } else if last.is_some_and(Attempt::is_running) {
+                        trying |= self.is_on_its_way(other) || self.goes_first(other, workload);
+                    }
                 }
                 trying && !proven
             })
@@ -67,6 +70,36 @@ impl Engine {
         about_to || self.running_attempt(workload).is_some()
     }
 
+    /// Whether what another workload was intended to be rolled for is still to be carried out, and before this one's. The
+    /// process that intended it may have died, and its stamp may still arrive.
+    fn goes_first(&self, other: &Workload, workload: &Workload) -> bool {
+        // Of several such intents, which an engine without a canary may have left, one goes first.
+        let is_first = self.has_open_attempt(workload) && workload.id < other.id;
+        !is_first && self.is_still_intended(other)
+    }
+
+    fn has_open_attempt(&self, workload: &Workload) -> bool {
+        let marks = self.book.marks(&workload.id.namespace, workload.uid);
+        marks.and_then(|marks| marks.attempt.as_ref()).is_some_and(Attempt::is_running)
+    }
+
+    /// Whether nothing was decided that leaves a workload's open intent lying.
+    fn is_still_intended(&self, workload: &Workload) -> bool {
+        match self.tasks.get(&workload.id).and_then(|task| task.decision.as_ref()) {
+            None => self.is_candidate(workload),
+            Some(Decision::Hold(Held::InventoryUnknown)) => self.is_known(workload),
+            Some(decision) => lets_intent_stand(decision),
+        }
+    }
+
+    /// An intent that isn't carried out any more holds nobody.
+    pub(super) fn intent_is_left(&mut self, id: &WorkloadId, decision: &Decision) {
+        let is_open = self.catalog.get(id).is_some_and(|workload| self.has_open_attempt(workload));
+        if self.config.canary && is_open && !lets_intent_stand(decision) {
+            self.look_at_followers(id);
+        }
+    }
+
     /// What a workload consumes in versions that it isn't proven to have.
     fn new_versions(&self, workload: &Workload) -> Vec<(SecretId, Version)> {
         let clean = self.book.marks(&workload.id.namespace, workload.uid).map(|marks| &marks.clean);
@@ -77,19 +110,14 @@ impl Engine {
             .collect()
     }
 
-    /// The other consumers' last attempts that were for exactly that version of the Secret.
-    fn attempts_for<'a>(
+    /// The other consumers of a Secret that have marks.
+    fn others<'a>(
         &'a self,
         workload: &'a Workload,
         secret: &SecretId,
-        version: Version,
-    ) -> impl Iterator<Item = (&'a Workload, &'a Attempt)> + 'a {
-        let name = secret.name.clone();
+    ) -> impl Iterator<Item = (&'a Workload, &'a Marks)> + 'a {
         let others = self.catalog.consumers(secret).filter(move |other| other.id != workload.id);
-        others.filter_map(move |other| {
-            let attempt = self.book.marks(&other.id.namespace, other.uid)?.attempt.as_ref()?;
-            (attempt.versions.get(&name) == Some(&version)).then_some((other, attempt))
-        })
+        others.filter_map(move |other| Some((other, self.book.marks(&other.id.namespace, other.uid)?)))
     }
 
     /// A rollout ended: those whom it held for its Secrets' sake are looked at.
@@ -137,6 +165,54 @@ impl Engine {
     }
 }
 
-fn has_broken(attempt: &Attempt, secret: &str) -> bool {
-    attempt.ended.as_ref().is_some_and(|ended| ended.broke.iter().any(|broke| **broke == *secret))
+fn has_broken(attempt: &Attempt, secret: &str, version: Version) -> bool {
+    attempt.versions.get(secret) == Some(&version)
+        && attempt.ended.as_ref().is_some_and(|ended| ended.broke.iter().any(|broke| **broke == *secret))
+}
+
+/// Whether a workload of which this was decided will be rolled yet for what it was intended for, as far as that tells.
+fn lets_intent_stand(decision: &Decision) -> bool {
+    match decision {
+        Decision::Roll => true,
+        Decision::Hold(held) => match held {
+            Held::Settling
+            | Held::NoFreeSlot
+            | Held::Canary
+            | Held::OperatorPaused
+            | Held::LedgerUnwritable
+            | Held::InventoryUnknown
+            | Held::Backoff => true,
+            // The first that can finish is tried first.
+            Held::RolloutRunning | Held::Undecided | Held::BreakerOpen | Held::Missing { .. } => false,
+        },
+        Decision::UpToDate | Decision::NothingToDo(_) | Decision::Report(_) | Decision::Skip(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decide::{Nothing, ReportOnly, Skipped};
+
+    #[test]
+    fn an_intent_stands_while_nothing_is_decided_that_lasts() {
+        let stands =
+            [Held::Settling, Held::NoFreeSlot, Held::Canary, Held::OperatorPaused, Held::LedgerUnwritable];
+        for held in stands {
+            assert!(lets_intent_stand(&Decision::Hold(held)));
+        }
+        assert!(lets_intent_stand(&Decision::Roll));
+        let missing = Held::Missing { secret: "db".into(), key: None };
+        for held in [Held::BreakerOpen, Held::Undecided, Held::RolloutRunning, missing] {
+            assert!(!lets_intent_stand(&Decision::Hold(held)), "others needn't wait for what may not end");
+        }
+        for decision in [
+            Decision::UpToDate,
+            Decision::NothingToDo(Nothing::NoPods),
+            Decision::Report(ReportOnly::Policy),
+            Decision::Skip(Skipped::OptedOut),
+        ] {
+            assert!(!lets_intent_stand(&decision));
+        }
+    }
 }

@@ -1,5 +1,7 @@
 //! Takes in what the watches deliver.
 
+use std::collections::BTreeSet;
+
 use super::{Engine, Fault, InventoryFault, Outside, Pending, Stage, Trigger, Watched};
 use crate::{
     catalog::{Applied, Inventory, SecretFacts, Workload, namespace::NamespaceFacts},
@@ -150,14 +152,23 @@ impl Engine {
             self.set_back_to = None;
             return;
         }
+        let gap = self.sightings.gap();
         let (vanished, moment) = self.sightings.complete(version, self.now.server);
-        if let Some(to) = self.set_back_to.take() {
-            self.secrets_were_set_back(to);
-        }
         let recovered = self.secrets_fault.take().is_some();
         for id in vanished {
             self.outside.remove(&id);
             self.secret_moved(&id, moment);
+        }
+        let gaps: BTreeSet<Point> = gap.into_iter().collect();
+        let was_asked = std::mem::take(&mut self.gap_is_lost);
+        if was_asked {
+            self.forget_gaps(&gaps);
+        }
+        if let Some(to) = self.set_back_to.take() {
+            self.secrets_were_set_back(to, &gaps);
+            if !was_asked {
+                self.list_anew();
+            }
         }
         self.unite();
         if recovered && self.stage == Stage::Ready {
@@ -180,20 +191,28 @@ impl Engine {
         // As at the start: nothing is decided until everything was listed again, and made one with the ledger.
         self.united = false;
         self.rotations.clear();
-        self.out.relist = true;
+        self.list_anew();
         self.look_at_all_anew();
     }
 
     /// Secrets are older than they were, though the store has grown beyond what was seen of it: it was restored from a
     /// backup while nobody watched. Their histories know already; what was proven with versions from above is doubtful
     /// for every Secret, since nothing tells which of those versions are of the restored store.
-    pub(super) fn secrets_were_set_back(&mut self, to: Version) {
+    /// The gaps that began there began in the store before.
+    pub(super) fn secrets_were_set_back(&mut self, to: Version, gaps: &BTreeSet<Point>) {
         self.notice(
             true,
             format!("the store was set back to version {to} or a little above: what was proven since is looked at again"),
         );
         self.book.doubt_above(to, self.now.mono);
+        self.forget_gaps(gaps);
         self.look_at_all_anew();
+    }
+
+    /// Of gaps that began there, in the store before, only the time counts.
+    fn forget_gaps(&mut self, from: &BTreeSet<Point>) {
+        self.book.forget_gaps(from, self.now.mono);
+        self.sightings.forget_gaps(from);
     }
 
     pub(super) fn take_workloads(&mut self, kind: &Kind, watched: Watched<Workload, WorkloadId>) {
@@ -201,7 +220,7 @@ impl Engine {
             Watched::Broken(fault) => self.inventory_broken(kind, fault),
             Watched::Relist => self.catalog.relist(kind),
             Watched::Apply(workload) => {
-                self.catalog.delivered(&workload);
+                self.workloads_set_back |= self.catalog.delivered(&workload);
                 self.workload_applied(workload);
             }
             Watched::Delete(id, version) => {
@@ -209,9 +228,38 @@ impl Engine {
                     self.workload_gone(&id);
                 }
             }
-            Watched::Complete(_) => self.kind_complete(kind),
+            Watched::Complete(_) => {
+                self.kind_complete(kind);
+                if std::mem::take(&mut self.workloads_set_back) {
+                    self.workloads_were_set_back();
+                }
+            }
             Watched::Progress(_) => {}
         }
+    }
+
+    /// A workload is older than it was: the store was restored from a backup. Fresh lists tell what else is; pods were set
+    /// back, too.
+    fn workloads_were_set_back(&mut self) {
+        self.notice(
+            true,
+            "a workload is older than it was: the store was set back, everything is looked at again",
+        );
+        self.ask_anew();
+    }
+
+    /// Nothing is proven any more, and fresh lists are to tell what stands.
+    pub(super) fn ask_anew(&mut self) {
+        self.book.doubt_above(Version(u64::MAX), self.now.mono);
+        self.gap_is_lost = true;
+        self.list_anew();
+        self.look_at_all_anew();
+    }
+
+    /// Whatever was watched until now may have been the store before.
+    fn list_anew(&mut self) {
+        self.catalog.list_anew();
+        self.out.relist = true;
     }
 
     fn inventory_broken(&mut self, kind: &Kind, fault: InventoryFault) {

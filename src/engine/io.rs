@@ -185,7 +185,7 @@ pub enum Fault {
     /// The API server, an admission plugin or a webhook says no to this very request (400, 403 by
     /// admission, 422). Its words.
     Refused(String),
-    /// The asked-for version is too old to be known (410).
+    /// The asked-for version isn't known: it is too old (410), or above all that the store has.
     Expired,
     /// Too many requests (429); not done.
     Throttled,

@@ -162,7 +162,7 @@ impl Engine {
         }))
     }
 
-    fn is_known(&self, workload: &Workload) -> bool {
+    pub(super) fn is_known(&self, workload: &Workload) -> bool {
         self.stage == Stage::Ready
             && self.united
             && self.secrets_fault.is_none()
@@ -419,6 +419,7 @@ impl Engine {
             // A rollout that something took away, and that isn't needed any more.
             self.release_slot(id);
         }
+        self.intent_is_left(id, &decision);
         match decision {
             Decision::UpToDate | Decision::Skip(_) => self.rest(id),
             Decision::NothingToDo(_) => {

@@ -82,6 +82,10 @@ pub struct Engine {
     mounts: Mounts,
     /// The lowest version of a Secret that the list under way shows older than it was.
     set_back_to: Option<Version>,
+    /// Whether the gap that the next list of Secrets closes began in a store that was set back since.
+    gap_is_lost: bool,
+    /// Whether a list under way shows a workload older than it was.
+    workloads_set_back: bool,
     /// Whether what is consumed was in the ledger once, since this process leads.
     recorded: bool,
     sightings: Sightings,
@@ -141,7 +145,7 @@ enum Pending {
     PodsAt(Namespace, Version),
     Owners(Namespace),
     Outside(SecretId),
-    Reread(WorkloadId),
+    Reread(WorkloadId, Version),
     Stamp(WorkloadId),
     Note(Box<notes::Told>),
 }
@@ -165,6 +169,8 @@ impl Engine {
             secrets_fault: None,
             mounts: Mounts::default(),
             set_back_to: None,
+            gap_is_lost: false,
+            workloads_set_back: false,
             recorded: false,
             sightings: Sightings::new(config.namespaces.len() > 1),
             catalog: Catalog::new(&config.kinds),
@@ -309,7 +315,7 @@ impl Engine {
             }
             (Pending::Owners(namespace), Answer::Owners(result)) => self.owners_listed(&namespace, result),
             (Pending::Outside(secret), Answer::Secret(result)) => self.outside_read(&secret, &result),
-            (Pending::Reread(id), Answer::Workload(result)) => self.reread(&id, result),
+            (Pending::Reread(id, known), Answer::Workload(result)) => self.reread(&id, known, result),
             (Pending::Stamp(id), Answer::Workload(result)) => self.stamp_answered(&id, result),
             (Pending::Note(told), Answer::Done(result)) => self.note_written(&told, &result),
             (Pending::DeleteLedger, Answer::Done(_)) => {}

@@ -6,7 +6,7 @@ use super::{Call, Engine, Fault, LOOK_EVERY, Pending, Phase, consumption::rollin
 use crate::{
     catalog::Workload,
     decide::{Decision, Held, Step, Verdict},
-    facts::{Mono, WorkloadId},
+    facts::{Mono, Version, WorkloadId},
     ledger::{Attempt, Ended, Marks, Untold, Urgency},
     record::Record,
     rollout::{Outcome, Stamp},
@@ -157,13 +157,19 @@ impl Engine {
     }
 
     fn reread_for_stamp(&mut self, id: &WorkloadId) {
-        self.call(Pending::Reread(id.clone()), Call::GetWorkload(id.clone()));
+        let known = self.catalog.get(id).map(|workload| workload.version).unwrap_or_default();
+        self.call(Pending::Reread(id.clone(), known), Call::GetWorkload(id.clone()));
     }
 
-    /// A workload was read again after a conflict, or after a stamp whose answer was lost.
-    pub(super) fn reread(&mut self, id: &WorkloadId, result: Result<Workload, Fault>) {
+    /// A workload was read again after a conflict, or after a stamp whose answer was lost; that version of it was known.
+    pub(super) fn reread(&mut self, id: &WorkloadId, known: Version, result: Result<Workload, Fault>) {
         match result {
             Ok(workload) => {
+                // A read is never older than what was known before it, unless the store was restored from a backup.
+                let is_same = self.catalog.get(id).is_some_and(|before| before.uid == workload.uid);
+                if is_same && workload.version < known {
+                    self.catalog.doubt(id);
+                }
                 self.workload_applied(workload);
                 if self.catalog.get(id).is_some_and(|workload| self.bears_stamp(workload)) {
                     self.stamp_taken(id);

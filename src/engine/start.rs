@@ -1,5 +1,7 @@
 //! The start: the ledger is loaded, made one with what the watches saw, and versions are found comparable or not.
 
+use std::collections::BTreeSet;
+
 use super::{Call, Engine, Fault, LedgerObject, Pending};
 use crate::{
     catalog::Inventory,
@@ -113,9 +115,7 @@ impl Engine {
             true,
             "the ledger is older than it was: the store was set back, everything is looked at again",
         );
-        self.book.doubt_above(Version(u64::MAX), self.now.mono);
-        self.out.relist = true;
-        self.look_at_all_anew();
+        self.ask_anew();
     }
 
     fn tell_lost(&mut self, findings: &Findings) {
@@ -218,6 +218,7 @@ impl Engine {
         let by = self.sightings.seen();
         let secrets: Vec<SecretId> =
             self.book.secrets().filter(|id| self.is_in_scope(&id.namespace)).collect();
+        let gaps: BTreeSet<Point> = secrets.iter().map(|id| self.book.seen_until(&id.namespace)).collect();
         for id in secrets {
             match id.class() {
                 Some(_) => self.mounted(&id),
@@ -225,7 +226,7 @@ impl Engine {
             }
         }
         if let Some(to) = self.set_back_to.take() {
-            self.secrets_were_set_back(to);
+            self.secrets_were_set_back(to, &gaps);
         }
         let workloads: Vec<_> = self.catalog.workloads().map(|workload| workload.id.clone()).collect();
         for id in workloads {
@@ -282,8 +283,10 @@ impl Engine {
         let version = self.sightings.get(id).filter(|sighting| sighting.present)?.version;
         let record = self.book.secret(id)?;
         let is_newer = |history: &History| match history.last().since {
-            Since::Seen(point) => version < point.version && point.version <= by.version,
-            Since::Beginning | Since::Between { .. } | Since::FirstSight { .. } => false,
+            Since::Seen(point) | Since::Between { by: point, .. } => {
+                version < point.version && point.version <= by.version
+            }
+            Since::Beginning | Since::FirstSight { .. } => false,
         };
         record.parts().filter_map(|part| record.history(&part)).any(is_newer).then_some(version)
     }
@@ -300,7 +303,9 @@ impl Engine {
             history.adopt(value);
         }
         match sighting.change(part) {
-            Some(entry) if entry.since.version() > history.version() => {
+            Some(entry)
+                if entry.since.version() > history.version() && !is_known_better(history.last(), &entry) =>
+            {
                 learn_before(history, sighting.before(part), entry, after);
                 history.push(entry);
             }
@@ -311,6 +316,14 @@ impl Engine {
             }
         }
     }
+}
+
+/// Whether the ledger tells the very change of which this process only knows that it was while it didn't watch. It was
+/// another process's to see it, and pods that were born right after it are younger.
+fn is_known_better(last: &Entry, entry: &Entry) -> bool {
+    let in_the_gap =
+        matches!(entry.since, Since::Between { after, .. } if after.version < last.since.version());
+    in_the_gap && last.value == entry.value
 }
 
 /// What stood between the ledger's last entry and the newest change that was seen.

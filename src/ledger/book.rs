@@ -135,7 +135,7 @@ impl Book {
                 self.head_more = head.more;
                 self.head_writes = self.head_writes.max(head.writes);
                 self.cover.made = head.cover.made;
-                self.cover.seen_until = self.cover.seen_until.max(head.cover.seen_until);
+                self.cover.seen_until = self.cover.seen_until.later(head.cover.seen_until);
                 findings.adopted |= head.cover.scheme != self.cover.scheme;
             }
             Ok(_) => findings.lost.push(format!("{HEAD} is another cluster's")),
@@ -153,7 +153,7 @@ impl Book {
         let chapter = self.chapters.entry(page.namespace).or_default();
         chapter.made =
             if chapter.sheets.is_empty() { page.cover.made } else { chapter.made.min(page.cover.made) };
-        chapter.seen_until = chapter.seen_until.max(page.cover.seen_until);
+        chapter.seen_until = chapter.seen_until.later(page.cover.seen_until);
         chapter.sheet_mut(number).read(version);
         chapter.more.insert(number, page.more);
         for (secret, record) in page.secrets {
@@ -174,12 +174,12 @@ impl Book {
     #[must_use]
     pub fn seen_until(&self, namespace: &str) -> Point {
         let own = self.chapters.get(namespace).map(|chapter| chapter.seen_until).unwrap_or_default();
-        own.max(self.cover.seen_until)
+        own.later(self.cover.seen_until)
     }
 
     /// Says that every change up to this point is in the ledger; the head is written with it.
     pub fn see_until(&mut self, point: Point, now: Mono) {
-        self.cover.seen_until = self.cover.seen_until.max(point);
+        self.cover.seen_until = self.cover.seen_until.later(point);
         self.head.edit(now, Urgency::Soon);
     }
 
@@ -440,6 +440,11 @@ impl Book {
         self.chapters.values_mut().for_each(|chapter| chapter.doubt_above(version, now));
     }
 
+    /// Of gaps that began at these points of a history that is lost only the time counts.
+    pub fn forget_gaps(&mut self, from: &BTreeSet<Point>, now: Mono) {
+        self.chapters.values_mut().for_each(|chapter| chapter.forget_gaps(from, now));
+    }
+
     fn made_for_new(&self, edit: Edit) -> Point {
         // While the ledger is being made, all of it is begun at once; later, a namespace's when it is first used.
         if self.head.version().is_none() { self.cover.made } else { edit.at }
@@ -513,9 +518,9 @@ impl Chapter {
         }
         let rest_is_durable =
             self.sheets.iter().enumerate().all(|(number, sheet)| due.contains(&number) || sheet.is_clean());
-        self.seen_until = self.seen_until.max(cover.seen_until);
+        self.seen_until = self.seen_until.later(cover.seen_until);
         if let (Some(seen), true, 1) = (seen, rest_is_durable, due.len()) {
-            self.seen_until = self.seen_until.max(seen);
+            self.seen_until = self.seen_until.later(seen);
         }
         for number in due {
             let body = json(&self.page(namespace, cover, number));
@@ -563,6 +568,16 @@ impl Chapter {
         let mut touched = BTreeSet::new();
         for placed in self.workloads.values_mut() {
             if placed.record.forget_above(version) {
+                touched.insert(placed.sheet);
+            }
+        }
+        self.touch(touched, now);
+    }
+
+    fn forget_gaps(&mut self, from: &BTreeSet<Point>, now: Mono) {
+        let mut touched = BTreeSet::new();
+        for placed in self.secrets.values_mut() {
+            if placed.record.forget_gaps(from) {
                 touched.insert(placed.sheet);
             }
         }

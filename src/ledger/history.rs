@@ -3,6 +3,8 @@
 //! A pod's value is that of the entry which stood when the pod was born. An entry knows its beginning
 //! exactly (an unbroken watch delivered it), within a blind interval (nobody watched), or not at all.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::Digest;
@@ -21,6 +23,30 @@ pub struct Point {
     /// The server's time of it.
     #[serde(rename = "t")]
     pub time: Time,
+}
+
+impl Point {
+    /// Whether its version says anything: not that of a store that was set back since, which another history's version
+    /// of the same number stands for now. Its time still does.
+    #[must_use]
+    pub fn has_version(self) -> bool {
+        self.version.0 > 0
+    }
+
+    /// The later of both, by their times where one has no version.
+    #[must_use]
+    pub fn later(self, other: Self) -> Self {
+        if self.has_version() == other.has_version() {
+            return self.max(other);
+        }
+        if self.time >= other.time { self } else { other }
+    }
+
+    /// The same moment, of a store that was set back since: nothing can be asked by its version any more.
+    #[must_use]
+    pub fn without_version(self) -> Self {
+        Self { version: Version(0), ..self }
+    }
 }
 
 /// What stood in a place.
@@ -119,6 +145,19 @@ pub struct Entry {
     pub since: Since,
 }
 
+impl Entry {
+    /// See [`History::forget_gaps`].
+    pub(super) fn forget_gap(&mut self, from: &BTreeSet<Point>) -> bool {
+        match &mut self.since {
+            Since::Between { after, .. } if from.contains(after) => {
+                *after = after.without_version();
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
 /// The entries of one value, oldest first; never empty.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
@@ -209,6 +248,12 @@ impl History {
         }
     }
 
+    /// After a store was set back: of gaps that began at these points of the lost history only the time counts. Whether
+    /// there was any.
+    pub fn forget_gaps(&mut self, from: &BTreeSet<Point>) -> bool {
+        self.0.iter_mut().map(|entry| entry.forget_gap(from)).filter(|forgot| *forgot).count() > 0
+    }
+
     /// Drops entries from above that version, of a store that was set back since: they never were. If none is left, the
     /// newest becomes a first sight. Whether there were any.
     pub fn forget_above(&mut self, store: Point) -> bool {
@@ -277,7 +322,7 @@ fn news(last: &Entry, sight: &Sight) -> Vec<Entry> {
             let known = last.since.version() >= by.version;
             if (differs || moved) && !known {
                 // What is known by a later look than the gap's beginning narrows it.
-                let after = after.max(last.since.point());
+                let after = after.later(last.since.point());
                 vec![Entry { value: sight.value, since: Since::Between { after, by } }]
             } else {
                 Vec::new()
@@ -388,6 +433,33 @@ mod tests {
         assert!(history.forget_above(at(3)));
         let first = Entry { value: present(1), since: Since::FirstSight { written: None, by: at(3) } };
         assert_eq!(history.entries(), [first]);
+    }
+
+    #[test]
+    fn a_gap_that_began_in_a_lost_history_began_at_a_time() {
+        let heard = at(50).without_version();
+        assert_eq!((heard.later(at(49)), at(51).later(heard), at(8).later(at(9))), (heard, at(51), at(9)));
+        assert_eq!(heard, Point { version: Version(0), time: Time(50_000) });
+        let mut history = History::new(seen(1, 5));
+        history.push(Entry { value: present(2), since: Since::Between { after: at(50), by: at(70) } });
+        assert!(!history.forget_gaps(&BTreeSet::from([at(49), at(70)])));
+        assert!(history.forget_gaps(&BTreeSet::from([at(50)])));
+        assert_eq!(history.last().since, Since::Between { after: heard, by: at(70) });
+        let mut history = History::new(seen(1, 5));
+        history.learn(&sight(2, None, Moment::Gap { after: heard, by: at(60) }));
+        assert_eq!(
+            history.last().since,
+            Since::Between { after: heard, by: at(60) },
+            "no earlier than it was"
+        );
+        let early = Point { version: Version(0), time: Time(4_000) };
+        let mut history = History::new(seen(1, 5));
+        history.learn(&sight(2, None, Moment::Gap { after: early, by: at(60) }));
+        assert_eq!(
+            history.last().since,
+            Since::Between { after: at(5), by: at(60) },
+            "narrowed by what is known"
+        );
     }
 
     #[test]

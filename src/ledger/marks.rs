@@ -137,6 +137,12 @@ impl Attempt {
         self.ended.is_none()
     }
 
+    /// Whether it ended with the pods having the values.
+    #[must_use]
+    pub fn is_completed(&self) -> bool {
+        self.ended.as_ref().is_some_and(|ended| ended.outcome == Outcome::Completed)
+    }
+
     /// Whether it ended without the pods having the values: those versions aren't tried again by itself.
     #[must_use]
     pub fn has_failed_for(&self, versions: &Versions) -> bool {
@@ -168,6 +174,12 @@ impl Marks {
     #[must_use]
     pub fn has_stamped(&self, secret: &str, version: Version) -> bool {
         self.stamped.get(secret).is_some_and(|versions| versions.contains(&version))
+    }
+
+    /// Whether it was rolled for that version of the Secret, and none of its pods was stale afterwards.
+    #[must_use]
+    pub fn has_proven(&self, secret: &str, version: Version) -> bool {
+        self.has_stamped(secret, version) && self.clean.get(secret).is_some_and(|clean| *clean >= version)
     }
 
     /// Remembers a stamp as this ledger's own.
@@ -279,6 +291,20 @@ mod tests {
         let left = Versions::from([("t".into(), Version(4))]);
         assert_eq!(marks.attempt.as_ref().map(|attempt| &attempt.versions), Some(&left));
         assert!(marks.has_stamped("t", Version(4)) && !marks.has_stamped("s", Version(9)));
+    }
+
+    #[test]
+    fn a_version_is_proven_by_a_rollout_for_it_and_clean_pods() {
+        let version = |version| Versions::from([("s".into(), Version(version))]);
+        let mut marks = Marks { clean: version(9), ..Marks::default() };
+        assert!(!marks.has_proven("s", Version(5)), "it was never rolled for it");
+        marks.remember_stamp(&version(5));
+        marks.remember_stamp(&version(10));
+        assert!(marks.has_proven("s", Version(5)));
+        assert!(!marks.has_proven("s", Version(9)) && !marks.has_proven("t", Version(5)));
+        assert!(!marks.has_proven("s", Version(10)), "it may still be at it");
+        assert!(ended(Outcome::Completed, 1, false).attempt.is_some_and(|attempt| attempt.is_completed()));
+        assert!(!ended(Outcome::Superseded, 1, false).attempt.is_some_and(|attempt| attempt.is_completed()));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What is remembered of a Secret that somebody consumes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
@@ -88,6 +88,12 @@ impl SecretRecord {
     pub fn forget_digests(&mut self) {
         let histories = self.all.iter_mut().chain(self.keys.values_mut());
         histories.for_each(History::forget_digests);
+    }
+
+    /// Of gaps that began at these points only the time counts. Whether there was any.
+    pub fn forget_gaps(&mut self, from: &BTreeSet<Point>) -> bool {
+        let histories = self.all.iter_mut().chain(self.keys.values_mut());
+        histories.map(|history| history.forget_gaps(from)).filter(|forgot| *forgot).count() > 0
     }
 
     /// Turns what lies above a restored store's version into a first sight. Whether there was any.

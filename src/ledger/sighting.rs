@@ -124,11 +124,11 @@ impl Sightings {
 
     /// Whether a Secret that is delivered is older than it was already. A fresh list is never older than what the watch
     /// before it delivered, unless the store was restored from a backup. The list's own version needn't tell: the
-    /// store may have grown beyond what was seen of it.
+    /// store may have grown beyond what was seen of it. Nor does the identity: who makes a Secret anew makes it later.
     #[must_use]
     pub fn is_set_back(&self, facts: &SecretFacts) -> bool {
         let is_older =
-            |known: &Sighting| known.uid == facts.uid && (known.version > facts.version || !known.present);
+            |known: &Sighting| known.version > facts.version || (!known.present && known.uid == facts.uid);
         self.is_relisting() && self.secrets.get(&facts.id).is_some_and(is_older)
     }
 
@@ -206,6 +206,22 @@ impl Sightings {
         self.relist = Some(Relist { named: BTreeSet::new(), after: None });
         self.complete = false;
         self.seen = store;
+    }
+
+    /// Where the gap began that a fresh list is to close.
+    #[must_use]
+    pub fn gap(&self) -> Option<Point> {
+        self.relist.as_ref()?.after
+    }
+
+    /// Of gaps that began at these points of a history that is lost only the time counts.
+    pub fn forget_gaps(&mut self, from: &BTreeSet<Point>) {
+        for sighting in self.secrets.values_mut() {
+            let all = sighting.keys.iter_mut().map(|(_, seen)| seen).chain([&mut sighting.all]);
+            for entry in all.flat_map(Seen::entries_mut) {
+                entry.forget_gap(from);
+            }
+        }
     }
 
     fn deliver(&mut self, point: Point) {
@@ -326,6 +342,14 @@ impl Seen {
         let first_value = written.is_some_and(|written| written <= created + CREATION);
         let before = if first_value { Before::Absent } else { Before::NothingKnown };
         Self { entry: Entry { value, since: Since::FirstSight { written, by } }, before, written }
+    }
+
+    fn entries_mut(&mut self) -> impl Iterator<Item = &mut Entry> {
+        let before = match &mut self.before {
+            Before::Entry(before) => Some(before),
+            Before::NothingKnown | Before::Absent => None,
+        };
+        before.into_iter().chain([&mut self.entry])
     }
 
     fn become_value(&mut self, value: Value, written: Option<Time>, moment: Moment) {

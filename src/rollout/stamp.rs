@@ -213,6 +213,38 @@ mod tests {
         }
 
         #[test]
+        fn a_long_one_stands_for_its_list_and_no_other(
+            versions in proptest::collection::vec(any::<u64>(), 200..500),
+            names in "[a-z]{30}",
+            (at, other, time) in (any::<prop::sample::Index>(), any::<u64>(), 0_i64..4_000_000_000_000),
+        ) {
+            let name = |n: usize| Name::from(format!("{names}-{n:03}"));
+            let items: Vec<(Name, Version)> =
+                versions.iter().enumerate().map(|(n, version)| (name(n), Version(*version))).collect();
+            let stamp: Stamp = items.iter().cloned().collect();
+            let text = stamp.to_string();
+            // Of one length, whatever it stands for; with the count, for people.
+            let hash = text.strip_prefix("sha256:").and_then(|rest| rest.strip_suffix(&format!(" {}", items.len())));
+            prop_assert!(hash.is_some_and(|hash| hash.len() == 64 && hash.bytes().all(|b| b.is_ascii_hexdigit())));
+            let restarted = stamp.restarted(Time(time / 1000 * 1000));
+            prop_assert!(restarted.len() <= MAX_TEXT);
+            // It is recognised, and can't be read.
+            prop_assert!(stamp.matches(&text) && stamp.matches(&restarted));
+            prop_assert_eq!(Stamp::parse(&text), None);
+            prop_assert_eq!(Stamp::parse(&restarted), None);
+            // The order of writing doesn't count.
+            let backwards: Stamp = items.iter().rev().cloned().collect();
+            prop_assert_eq!(backwards.to_string(), text.clone());
+            // Another version of any of them is another stamp, and so is one Secret fewer.
+            let mut another = stamp.clone();
+            let changed = name(at.index(items.len()));
+            let differs = another.0.insert(changed.clone(), Version(other)) != Some(Version(other));
+            prop_assert_eq!(another.matches(&text), !differs);
+            another.0.remove(&changed);
+            prop_assert!(!another.matches(&text));
+        }
+
+        #[test]
         fn no_text_is_too_odd(text in "[a-c@0-2 +:\\-TZé]{0,30}") {
             if let Some(stamp) = Stamp::parse(&text) {
                 prop_assert!(stamp.matches(&text));

@@ -150,8 +150,11 @@ impl World {
             self.tally.fault("expired");
             return Err(Fault::Expired);
         }
+        if version == 0 {
+            self.violated("pods are listed at no version at all".to_owned());
+        }
         if version > self.version {
-            return Err(Fault::Unknown("too large resource version".to_owned()));
+            return Err(Fault::Expired);
         }
         let there = self.pods.iter().filter(|pod| {
             pod.born <= version

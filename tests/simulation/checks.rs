@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use uptake::{
     decide::{Decision, Held, ReportOnly, Skipped},
     engine::LedgerObject,
-    facts::{Name, Uid, WorkloadId},
+    facts::{Name, Uid, Version, WorkloadId},
     ledger::{Attempt, HEAD, Head, Page, Versions},
     record::{EventNote, Reason, Record},
     rollout::{Failure, Outcome, Stamp, State, state},
@@ -88,10 +88,17 @@ impl Checks {
         self.ledger_was_deleted = true;
         self.restored = Some(now);
         self.changed_namespaces.extend([0, 1]);
-        self.blind.retain(|blind| blind.by <= version);
+        // Nobody watched then in the restored history either.
+        self.blind.retain(|blind| blind.after < version);
+        self.blind.iter_mut().for_each(|blind| blind.by = blind.by.min(version));
         for (_, made) in self.made.iter_mut().flatten() {
             *made = version.min(*made);
         }
+    }
+
+    /// Whether a workload was ever to be rolled for that version.
+    pub fn was_intended(&self, uid: Uid, name: &str, version: Version) -> bool {
+        self.intended.iter().any(|(of, versions)| *of == uid && versions.get(name) == Some(&version))
     }
 
     pub fn made(&self, namespace: u8) -> Option<u64> {
@@ -310,6 +317,7 @@ impl World {
         let versions: Versions = Stamp::parse(stamp)
             .map(|stamp| stamp.iter().map(|(name, version)| (name.clone(), version)).collect())
             .unwrap_or_default();
+        let is_told_by_ledger_alone = versions.values().any(|version| version.0 > delivered);
         let intended = self.checks.intended.contains(&(uid, versions));
         if !intended && !self.checks.ledger_was_deleted {
             self.violated(format!("{id} is stamped {stamp} and the ledger has no such intent"));
@@ -341,10 +349,14 @@ impl World {
             }
             excuse = excuse.or_else(|| self.excuse(pod, &template));
         }
-        // As long as its watch of Secrets is of the store before, so is what it knows; and a gap may begin at a version of
-        // that store for a while longer, which another store's list at that version answers.
-        let restored =
-            self.checks.restored.is_some_and(|at| self.streams[SECRETS].whole_since <= at + 3_600_000);
+        // As long as its watch of Secrets is of the store before, so is what it knows: no API server tells a client that the
+        // store behind it is another one now. The list after that does, unless a process that died put what it knew of the
+        // lost history into the restored ledger: until the store has grown beyond that, the next one can't tell it from what a
+        // leader before it saw and its own watch will tell yet.
+        let restored = self
+            .checks
+            .restored
+            .is_some_and(|at| self.streams[SECRETS].whole_since <= at || is_told_by_ledger_alone);
         match excuse {
             Some(excuse) => self.tally.excuse(excuse.as_str()),
             None if restored => self.tally.excuse("unnoticed_restore"),
@@ -406,10 +418,14 @@ impl World {
         let id = it.id();
         let decision = self.checks.life.decisions.get(&id).cloned();
         let attempt = self.checks.attempts.get(&it.uid).cloned();
+        // Of two without a leader the one may have taken back what the other one's word of it in the store says still; whoever
+        // reads that next ends it.
+        let without_leader = self.knobs.replicas > 1 && !self.knobs.elects;
         if let Some(attempt) = &attempt
             && attempt.ended.is_none()
             && attempt.stamped.is_some()
             && !it.template.uses.is_empty()
+            && !(without_leader && attempt.reverts > 0)
         {
             self.violated(format!(
                 "{id}: a rollout has no outcome at the end: {attempt:?}; decided: {decision:?}"
@@ -418,28 +434,15 @@ impl World {
         let stale: Vec<usize> = (0..self.pods.len())
             .filter(|pod| {
                 let pod = &self.pods[*pod];
-                // What its own template doesn't consume it can't hold.
-                let both = store::Template {
-                    uses: it
-                        .template
-                        .uses
-                        .iter()
-                        .filter(|one| pod.template.uses.contains(one))
-                        // Its owner wants nobody to be rolled for it.
-                        .filter(|one| {
-                            self.remembered.get(&(it.namespace, one.secret)).is_none_or(|s| s.mode != 3)
-                        })
-                        .copied()
-                        .collect(),
-                    ..(*it.template).clone()
-                };
-                pod.owner == owner && pod.is_live() && self.is_stale(pod, &both, self.version)
+                pod.owner == owner
+                    && pod.is_live()
+                    && self.is_stale(pod, &self.counts_for(&it, pod), self.version)
             })
             .collect();
         if stale.is_empty() {
             return;
         }
-        if self.knobs.replicas > 1 && !self.knobs.elects {
+        if without_leader {
             // Neither knows what the other one saw: such a pair doesn't fight, and that is all it promises.
             self.tally.stale_reason("without_leader");
             return;
@@ -451,7 +454,7 @@ impl World {
         }
         for pod in stale {
             let pod = &self.pods[pod];
-            if let Some(limit) = self.unknowable(pod, &it.template) {
+            if let Some(limit) = self.unknowable(pod, &self.counts_for(&it, pod)) {
                 self.tally.stale_reason(limit);
                 continue;
             }
@@ -461,6 +464,17 @@ impl World {
             ));
             return;
         }
+    }
+
+    /// A workload's template with what a pod of it can be stale by: what its own template doesn't consume it can't hold,
+    /// and of some Secrets their owner wants nobody to be rolled for them.
+    fn counts_for(&self, owner: &Owner, pod: &store::Pod) -> store::Template {
+        let is_off = |secret: u8| {
+            self.remembered.get(&(owner.namespace, secret)).is_some_and(|secret| secret.mode == 3)
+        };
+        let uses = owner.template.uses.iter();
+        let uses = uses.filter(|one| pod.template.uses.contains(one) && !is_off(one.secret));
+        store::Template { uses: uses.copied().collect(), ..(*owner.template).clone() }
     }
 
     /// Whether a version broke that rollout, and nobody released it.

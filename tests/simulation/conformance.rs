@@ -6,12 +6,13 @@ use uptake::{
     engine::{Answer, Call, CallId, Fault},
     facts::{Uid, Version, WorkloadId},
     ledger::HEAD,
+    rollout::Strategy,
 };
 
 #[path = "../cluster/conformance/agreed.rs"]
 mod agreed;
 
-use agreed::{Over, SCRIPT, Step, WATCHED};
+use agreed::{Over, SCRIPT, Step, WATCHED, birth};
 
 use crate::{
     happen,
@@ -49,7 +50,9 @@ pub fn differences() -> Vec<String> {
         .iter()
         .map(|logged| if matches!(logged.change, Change::Secret(_)) { "applied" } else { "deleted" })
         .collect();
-    let rises = log.windows(2).all(|pair| pair[0].version < pair[1].version);
+    // A bookmark says that all up to the store's version was delivered.
+    let rises = log.windows(2).all(|pair| pair[0].version < pair[1].version)
+        && log.last().is_some_and(|last| last.version <= run.world.version);
     if watched[..WATCHED.len()] != *WATCHED || !rises {
         wrong.push(format!("the watch delivers {watched:?}, rising: {rises}"));
     }
@@ -119,7 +122,14 @@ impl Run {
                 "done".to_owned()
             }
             Step::ReadTime => self.read_time(),
-            Step::CreateWorkload => self.create_workload(),
+            Step::CreateWorkload(sort) => self.create_workload(match sort {
+                agreed::Sort::Deployment => Sort::Deployment,
+                agreed::Sort::StatefulSet => Sort::StatefulSet,
+                agreed::Sort::DaemonSet => Sort::DaemonSet,
+            }),
+            Step::EditTemplate => self.edit_template(),
+            Step::ReadWriter => self.read_writer(),
+            Step::Born => self.born(),
             Step::Stamp(stamp, over) => self.stamp(stamp, over),
             Step::PodsAt(mark) => {
                 let (version, there) = self.marks[mark].clone();
@@ -167,14 +177,15 @@ impl Run {
         }
     }
 
-    fn create_workload(&mut self) -> String {
-        // Of all that can be drawn, a Deployment with one pod in the Secret's namespace.
+    fn create_workload(&mut self, sort: Sort) -> String {
+        // Of all that can be drawn, one of that kind with one pod in the Secret's namespace.
         for draw in 0.. {
             self.world.rng = Rng::new(draw);
             self.world.new_workload(draw);
             let owner = self.world.owners.len() - 1;
             let it = &self.world.owners[owner];
-            if it.sort == Sort::Deployment && it.namespace == PLACE.0 && it.desired == 1 {
+            let is_plain = it.desired == 1 && it.strategy == Strategy::Automatic;
+            if it.sort == sort && it.namespace == PLACE.0 && is_plain {
                 self.workload = Some(it.id());
                 break;
             }
@@ -182,6 +193,53 @@ impl Run {
         }
         self.rest();
         "done".to_owned()
+    }
+
+    fn owner(&self) -> usize {
+        self.workload.as_ref().and_then(|id| self.world.owner_of(id)).expect("a workload was made")
+    }
+
+    fn edit_template(&mut self) -> String {
+        let owner = self.owner();
+        let mut template = (*self.world.owners[owner].template).clone();
+        template.image += 1;
+        self.world.set_template(owner, template, "another");
+        self.newer(self.world.version)
+    }
+
+    fn read_writer(&mut self) -> String {
+        let id = self.world.owners[self.owner()].id();
+        let Answer::Workload(Ok(workload)) = self.call(&Call::GetWorkload(id)) else { return "?".to_owned() };
+        match workload.last_writer.as_deref() {
+            Some("human") => "its maker".to_owned(),
+            other => other.unwrap_or("nobody").to_owned(),
+        }
+    }
+
+    fn born(&mut self) -> String {
+        self.rest();
+        let of = self.owner();
+        let (kind, uid) = (self.world.owners[of].sort.kind(), self.world.owners[of].uid);
+        let namespace = store::namespace(PLACE.0);
+        let Answer::Pods(Ok(pods)) = self.call(&Call::ListPods(namespace.clone())) else {
+            return "?".to_owned();
+        };
+        let Answer::Owners(Ok(sets)) = self.call(&Call::ListReplicaSets(namespace)) else {
+            return "?".to_owned();
+        };
+        let births = pods.iter().filter(|pod| !pod.deleting).filter_map(|pod| {
+            let owner = pod.owner.as_ref()?;
+            let above = sets.get(&owner.uid).and_then(|above| above.as_ref());
+            let is = if owner.uid == uid && *owner.kind == *kind.as_str() {
+                "it".to_owned()
+            } else if above.is_some_and(|above| above.uid == uid) {
+                format!("a {} of it", owner.kind)
+            } else {
+                return None;
+            };
+            Some(birth(&is, pod.stamp.as_deref()))
+        });
+        births.collect::<BTreeSet<String>>().into_iter().collect::<Vec<_>>().join("; ")
     }
 
     /// Until nothing is to come any more.

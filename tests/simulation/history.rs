@@ -241,8 +241,48 @@ pub fn script(seed: u64) -> Script {
             _ => rng.between(20_000, 200_000),
         };
     }
+    if rng.permille(350) {
+        let start = rng.between(0, until - 60_000);
+        lines.extend(course(&mut rng).into_iter().map(|(after, action)| Line { at: start + after, action }));
+        lines.sort_by_key(|line| line.at);
+    }
     lines.retain(|line| line.at < until);
     Script { seed, knobs, lines, until }
+}
+
+/// A course of events that chance alone brings together too seldom.
+fn course(rng: &mut Rng) -> Vec<(Ms, Action)> {
+    let (secret, workload, draw) = (rng.below(64), rng.below(64), rng.next());
+    let key = rng.pick(&[0, 0, 1]);
+    let set = Action::SetKey { secret, key, silent: false };
+    let unwatched = |pause| Action::Break { stream: SECRETS, relist: true, pause };
+    match rng.below(4) {
+        // A Secret goes while nobody watches.
+        0 => vec![(0, unwatched(rng.between(2_000, 8_000))), (500, Action::DeleteSecret { secret })],
+        // A value comes and goes while nobody watches, and pods are born with it.
+        1 => vec![
+            (0, unwatched(rng.between(9_000, 20_000))),
+            (300, set),
+            (600, Action::Restart { workload }),
+            (rng.between(5_000, 9_000), Action::SetBack { secret, key, silent: false }),
+        ],
+        // What a workload consumes is another for a while, and its pods stay.
+        2 => vec![
+            (0, Action::Pause { workload, on: true }),
+            (rng.pick(&[200, 200, 30_000]), set),
+            (rng.between(3_000, 20_000), Action::EditReferences { workload, draw }),
+            (rng.between(40_000, 120_000), Action::Undo { workload }),
+        ],
+        // What was rolled for never was.
+        _ => {
+            let restore = rng.between(20_000, 60_000);
+            vec![
+                (0, set),
+                (restore, Action::Restore { draw: rng.below(3) }),
+                (restore + rng.between(500, 30_000), Action::SetKey { secret, key, silent: false }),
+            ]
+        }
+    }
 }
 
 fn knobs(rng: &mut Rng) -> Knobs {

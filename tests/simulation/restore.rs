@@ -74,6 +74,8 @@ impl World {
             namespaces,
             lease,
         } = backup;
+        let lost = self.writes.values().flatten().map(|(written, _)| *written);
+        self.lost_versions.extend(lost.filter(|written| *written > version));
         (self.version, self.pod_version, self.compacted) = (version, pod_version, compacted);
         (self.secrets, self.remembered, self.stood, self.writes) = (secrets, remembered, stood, writes);
         (self.ledger, self.namespaces, self.lease) = (ledger, namespaces, lease);

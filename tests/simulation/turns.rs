@@ -68,20 +68,28 @@ impl World {
         place: SecretKey,
         version: Version,
     ) -> bool {
-        // Whoever was proven, whether or not the operator heard the last of him.
+        // Whoever was proven, whether or not the operator heard the last of him. He doesn't try it any more, though he may
+        // be rolled for another Secret and his stamp name this one, too.
         let name = store::secret_name(place.1);
+        let is_proven = |its: &store::Owner| {
+            let clean = self.checks.clean.get(&its.uid).and_then(|clean| clean.get(&name));
+            clean >= Some(&version) && self.checks.was_intended(its.uid, &name, version)
+        };
+        let is_completed = |attempt: &Attempt| {
+            attempt.versions.get(&name) == Some(&version)
+                && attempt.ended.as_ref().is_some_and(|it| it.outcome == Outcome::Completed)
+        };
         let completed = self.owners.iter().any(|its| {
             its.namespace == place.0
-                && self.checks.attempts.get(&its.uid).is_some_and(|attempt| {
-                    attempt.versions.get(&name) == Some(&version)
-                        && attempt.ended.as_ref().is_some_and(|it| it.outcome == Outcome::Completed)
-                })
+                && (is_proven(its) || self.checks.attempts.get(&its.uid).is_some_and(is_completed))
         });
-        let names = |stamp: &str| {
-            Stamp::parse(stamp).and_then(|stamp| stamp.get(&store::secret_name(place.1))) == Some(version)
+        let names = |stamp: &str| Stamp::parse(stamp).and_then(|stamp| stamp.get(&name)) == Some(version);
+        // The stamp of that very attempt: an earlier one may name the same version.
+        let is_rolled = |other: usize, attempt: &Attempt| {
+            let stamp: Stamp = attempt.versions.clone().into_iter().collect();
+            self.owners[other].template.stamp.as_deref().is_some_and(|text| stamp.matches(text))
         };
-        let is_rolled = |other: usize| self.owners[other].template.stamp.as_deref().is_some_and(names);
-        let mut running = others.iter().filter(|(other, it)| it.ended.is_none() && is_rolled(*other));
+        let mut running = others.iter().filter(|(other, it)| it.ended.is_none() && is_rolled(*other, it));
         let mut under_way = self.operator.calls().filter_map(|call| match call {
             Call::Stamp { id, stamp, .. } => self.owner_of(id).filter(|_| names(stamp)),
             _ => None,

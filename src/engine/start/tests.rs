@@ -310,3 +310,30 @@ fn a_change_that_the_leader_rolled_is_not_rolled_again() {
         assert_eq!(cluster.stamps.len(), 2, "{seen_by_standby}");
     }
 }
+
+#[test]
+fn a_change_in_a_gap_of_the_standby_that_the_leader_saw_and_rolled_is_not_rolled_again() {
+    let (mut cluster, mut leader, mut standby) = two();
+    standby.say(&mut cluster, Input::Secrets(Watched::Relist));
+    cluster.rotate("dHdv");
+    let (version, password) = cluster.password;
+    leader.see_secret(&mut cluster);
+    leader.ticks(&mut cluster, 30);
+    let stamp = vec![format!("db@{version}")];
+    assert_eq!(cluster.stamps, stamp);
+    // A label is edited, so that the list doesn't tell the change's version.
+    cluster.version += 1;
+    cluster.password = (cluster.version, password);
+    leader.see_secret(&mut cluster);
+    drop(leader);
+    standby.see_secret(&mut cluster);
+    let listed = Version(cluster.version);
+    standby.say(&mut cluster, Input::Secrets(Watched::Complete(listed)));
+    standby.say(&mut cluster, Input::Lead);
+    standby.ticks(&mut cluster, 300);
+    assert_eq!(cluster.stamps, stamp);
+    cluster.rotate("dGhyZWU=");
+    standby.see_secret(&mut cluster);
+    standby.ticks(&mut cluster, 60);
+    assert_eq!(cluster.stamps.len(), 2);
+}

@@ -15,6 +15,14 @@ pub enum Over {
     Stranger,
 }
 
+/// Which kind of workload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sort {
+    Deployment,
+    StatefulSet,
+    DaemonSet,
+}
+
 /// What is done.
 #[derive(Clone, Copy, Debug)]
 pub enum Step {
@@ -32,8 +40,15 @@ pub enum Step {
     DeleteSecret,
     /// It is read: whether the key's time is the one read before.
     ReadTime,
-    /// A person makes a Deployment with one pod, and all comes to rest.
-    CreateWorkload,
+    /// A person makes a workload, of one pod if it is for him to say, and all comes to rest. It is what is stamped and read
+    /// from then on.
+    CreateWorkload(Sort),
+    /// Another person edits its template.
+    EditTemplate,
+    /// Whom `managedFields` name as its template's last writer.
+    ReadWriter,
+    /// All comes to rest, and its pods are listed: what controls them, and which stamp they were born with.
+    Born,
     /// The stamp is written.
     Stamp(&'static str, Over),
     /// The version of a write to the store is remembered, the first as number 0.
@@ -50,8 +65,8 @@ pub enum Step {
 
 use Over::{Current, Earlier, Nothing, Stranger};
 use Step::{
-    ChangeSecret, Compact, CreateSecret, CreateWorkload, DeleteSecret, Erase, LabelSecret, Mark, PodsAt,
-    PodsAtFuture, ReadTime, ReplacePod, Stamp, Write,
+    Born, ChangeSecret, Compact, CreateSecret, CreateWorkload, DeleteSecret, EditTemplate, Erase,
+    LabelSecret, Mark, PodsAt, PodsAtFuture, ReadTime, ReadWriter, ReplacePod, Stamp, Write,
 };
 
 /// The script with its answers. `newer`: done, at a version above all before. `same`: done, and nothing changed.
@@ -76,7 +91,7 @@ pub const SCRIPT: &[(Step, &str)] = &[
     (ReadTime, "not found"),
     (CreateSecret, "newer"),
     (Stamp("db@1", Current), "not found"),
-    (CreateWorkload, "done"),
+    (CreateWorkload(Sort::Deployment), "done"),
     (Stamp("db@1", Earlier), "conflict"),
     (Stamp("db@1", Stranger), "refused"),
     (Stamp("db@1", Current), "newer"),
@@ -87,11 +102,34 @@ pub const SCRIPT: &[(Step, &str)] = &[
     (PodsAt(0), "these"),
     (Mark, "newer"),
     (PodsAt(1), "others"),
-    (PodsAtFuture, "unknown"),
+    (PodsAtFuture, "expired"),
     (Mark, "newer"),
     (Compact, "done"),
     (PodsAt(0), "expired"),
+    // The stamp isn't its template's writing.
+    (ReadWriter, "its maker"),
+    (EditTemplate, "newer"),
+    (ReadWriter, "another"),
+    (Stamp("db@2", Current), "newer"),
+    (ReadWriter, "another"),
+    (Born, "a ReplicaSet of it, db@2"),
+    (CreateWorkload(Sort::StatefulSet), "done"),
+    (Born, "it, no stamp"),
+    (Stamp("db@3", Earlier), "conflict"),
+    (Stamp("db@3", Current), "newer"),
+    (Born, "it, db@3"),
+    (CreateWorkload(Sort::DaemonSet), "done"),
+    (Born, "it, no stamp"),
+    (Stamp("db@4", Current), "newer"),
+    (ReadWriter, "its maker"),
+    (Born, "it, db@4"),
 ];
 
-/// What the watch of Secrets delivers of it, each at a higher version than the one before.
+/// What the watch of Secrets delivers of it at first, each at a higher version than the one before; before it ends
+/// it says how far it is.
 pub const WATCHED: &[&str] = &["applied", "applied", "applied", "deleted", "applied"];
+
+/// Of one pod: what controls it, and its stamp.
+pub fn birth(owner: &str, stamp: Option<&str>) -> String {
+    format!("{owner}, {}", stamp.unwrap_or("no stamp"))
+}

@@ -3,9 +3,9 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use futures::{StreamExt, TryStreamExt};
+use futures::TryStreamExt;
 use k8s_openapi::api::core::v1::{Pod, Secret};
-use kube::api::{DeleteParams, WatchEvent, WatchParams};
+use kube::api::{DeleteParams, Patch, PatchParams, WatchEvent, WatchParams};
 use serde_json::json;
 use uptake::{
     catalog::read::ReadOptions,
@@ -22,13 +22,13 @@ use crate::{
         cluster::{Cluster, Options},
         objects::Namespace,
         wait::eventually,
-        workload::Workload,
+        workload::{self, Via, Workload},
     },
 };
 
 mod agreed;
 
-use agreed::{Over, SCRIPT, Step, WATCHED};
+use agreed::{Over, SCRIPT, Sort, Step, WATCHED, birth};
 
 struct Run<'a> {
     cluster: &'a Cluster,
@@ -80,7 +80,7 @@ impl<'a> Run<'a> {
                 instance: "conformance".to_owned(),
                 digest_key: DigestKey::new([7; 32]),
                 read: ReadOptions { roll_volumes: true },
-                between: Vec::new(),
+                between: vec![("/apis/apps/v1".to_owned(), "replicasets")],
             },
         );
         let workload = reader("web");
@@ -148,10 +148,19 @@ impl<'a> Run<'a> {
                 "done".to_owned()
             }
             Step::ReadTime => self.read_time().await,
-            Step::CreateWorkload => {
-                self.ns.run(&self.workload).await;
+            Step::CreateWorkload(sort) => {
+                self.workload = match sort {
+                    Sort::Deployment => reader("web"),
+                    Sort::StatefulSet => Workload::stateful_set("store").consumes(Via::env("db", "password")),
+                    Sort::DaemonSet => Workload::daemon_set("agent").consumes(Via::env("db", "password")),
+                };
+                self.ns.create_workload(&self.workload).await;
+                self.ns.wait_rolled_out_within(ROLLED, &self.workload).await;
                 "done".to_owned()
             }
+            Step::EditTemplate => self.edit_template().await,
+            Step::ReadWriter => self.read_writer().await,
+            Step::Born => self.born().await,
             Step::Stamp(stamp, over) => self.stamp(stamp, over).await,
             Step::Mark => {
                 // Of a rollout all pods but the new one are gone then.
@@ -208,7 +217,64 @@ impl<'a> Run<'a> {
     }
 
     fn id(&self) -> WorkloadId {
-        WorkloadId::new(Kind::Deployment, self.ns.name.as_str(), "web")
+        let kind = match self.workload.kind {
+            workload::Kind::Deployment => Kind::Deployment,
+            workload::Kind::StatefulSet => Kind::StatefulSet,
+            workload::Kind::DaemonSet => Kind::DaemonSet,
+        };
+        WorkloadId::new(kind, self.ns.name.as_str(), self.workload.name.as_str())
+    }
+
+    async fn edit_template(&mut self) -> String {
+        // Entries of one second are in the order of their managers' names.
+        let parameters = PatchParams { field_manager: Some("zoe".into()), ..PatchParams::default() };
+        let patch = json!({ "spec": { "template": { "metadata": { "annotations": { "edited": "yes" } } } } });
+        let api = self.ns.workloads(self.workload.kind);
+        let patched = api.patch(&self.workload.name, &parameters, &Patch::Merge(&patch)).await;
+        let version = patched.expect("a template can be edited").metadata.resource_version;
+        self.newer(version.and_then(|version| version.parse().ok()).expect("a version"))
+    }
+
+    async fn read_writer(&self) -> String {
+        let Answer::Workload(Ok(workload)) = self.performer.perform(Call::GetWorkload(self.id())).await
+        else {
+            return "?".to_owned();
+        };
+        match workload.last_writer.as_deref() {
+            Some("test") => "its maker",
+            Some("zoe") => "another",
+            other => other.unwrap_or("nobody"),
+        }
+        .to_owned()
+    }
+
+    async fn born(&self) -> String {
+        self.ns.wait_rolled_out_within(ROLLED, &self.workload).await;
+        let Answer::Workload(Ok(workload)) = self.performer.perform(Call::GetWorkload(self.id())).await
+        else {
+            return "?".to_owned();
+        };
+        let namespace = || Name::from(self.ns.name.as_str());
+        let Answer::Pods(Ok(pods)) = self.performer.perform(Call::ListPods(namespace())).await else {
+            return "?".to_owned();
+        };
+        let Answer::Owners(Ok(sets)) = self.performer.perform(Call::ListReplicaSets(namespace())).await
+        else {
+            return "?".to_owned();
+        };
+        let births = pods.iter().filter(|pod| !pod.deleting).filter_map(|pod| {
+            let owner = pod.owner.as_ref()?;
+            let above = sets.get(&owner.uid).and_then(|above| above.as_ref());
+            let is = if owner.uid == workload.uid && *owner.kind == *workload.id.kind.as_str() {
+                "it".to_owned()
+            } else if above.is_some_and(|above| above.uid == workload.uid) {
+                format!("a {} of it", owner.kind)
+            } else {
+                return None;
+            };
+            Some(birth(&is, pod.stamp.as_deref()))
+        });
+        births.collect::<BTreeSet<String>>().into_iter().collect::<Vec<_>>().join("; ")
     }
 
     /// A busy Deployment changes between a look and a write: then both are repeated.
@@ -284,26 +350,38 @@ impl<'a> Run<'a> {
         list.metadata.resource_version.expect("a version")
     }
 
-    /// What a watch from there delivers of the Secret, as far as it was agreed, with rising versions.
+    /// What a watch from there delivers of the Secret, as far as it was agreed, with rising versions, and that it says how
+    /// far it is before it ends.
     async fn watched(&self, from: &str) -> Vec<&'static str> {
-        let api = self.ns.api::<Secret>();
-        let parameters = WatchParams::default().fields("metadata.name=db");
-        let events = api.watch(&parameters, from).await.expect("a watch").take(WATCHED.len());
-        let events = tokio::time::timeout(Duration::from_secs(60), events.try_collect::<Vec<_>>());
-        let events = events.await.expect("the watch delivers").expect("the watch goes on");
-        let mut before = 0;
-        let mut seen = Vec::new();
-        for event in events {
-            let (word, secret) = match event {
-                WatchEvent::Added(secret) | WatchEvent::Modified(secret) => ("applied", secret),
-                WatchEvent::Deleted(secret) => ("deleted", secret),
-                other => panic!("{other:?}"),
-            };
-            assert!(version(&secret) > before, "{word} at {} after {before}", version(&secret));
-            before = version(&secret);
-            seen.push(word);
-        }
-        seen
+        eventually(ROLLED, || async {
+            let api = self.ns.api::<Secret>();
+            // A bookmark comes two seconds before the end; a busy API server may not get to it.
+            let parameters = WatchParams::default().fields("metadata.name=db").timeout(8);
+            let events = api.watch(&parameters, from).await.map_err(|error| error.to_string())?;
+            let events = tokio::time::timeout(Duration::from_secs(30), events.try_collect::<Vec<_>>()).await;
+            let events = events.map_err(|_| "it doesn't end")?.map_err(|error| error.to_string())?;
+            let mut before = 0;
+            let mut seen = Vec::new();
+            for event in events {
+                let (word, secret) = match event {
+                    WatchEvent::Added(secret) | WatchEvent::Modified(secret) => ("applied", secret),
+                    WatchEvent::Deleted(secret) => ("deleted", secret),
+                    WatchEvent::Bookmark(mark) => {
+                        let at = mark.metadata.resource_version.parse::<u64>().expect("a version");
+                        assert!(at >= before, "a bookmark at {at} after {before}");
+                        return Ok(seen);
+                    }
+                    WatchEvent::Error(error) => panic!("{error:?}"),
+                };
+                assert!(version(&secret) > before, "{word} at {} after {before}", version(&secret));
+                before = version(&secret);
+                if seen.len() < WATCHED.len() {
+                    seen.push(word);
+                }
+            }
+            Err("it ended without a bookmark".to_owned())
+        })
+        .await
     }
 }
 
