@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use uptake::{
+    catalog::Selection,
     engine::{Answer, Call, CallId, Fault},
     facts::{Uid, Version, WorkloadId},
     ledger::HEAD,
@@ -221,10 +222,11 @@ impl Run {
         let of = self.owner();
         let (kind, uid) = (self.world.owners[of].sort.kind(), self.world.owners[of].uid);
         let namespace = store::namespace(PLACE.0);
-        let Answer::Pods(Ok(pods)) = self.call(&Call::ListPods(namespace.clone())) else {
+        let only = Selection::of([&self.world.owners[of].facts().selector]);
+        let Answer::Pods(Ok(pods)) = self.call(&Call::ListPods(namespace.clone(), only.clone())) else {
             return "?".to_owned();
         };
-        let Answer::Owners(Ok(sets)) = self.call(&Call::ListReplicaSets(namespace)) else {
+        let Answer::Owners(Ok(sets)) = self.call(&Call::ListReplicaSets(namespace, only)) else {
             return "?".to_owned();
         };
         let births = pods.iter().filter(|pod| !pod.deleting).filter_map(|pod| {

@@ -8,8 +8,8 @@ use k8s_openapi::api::core::v1::{Pod, Secret};
 use kube::api::{DeleteParams, Patch, PatchParams, WatchEvent, WatchParams};
 use serde_json::json;
 use uptake::{
-    catalog::read::ReadOptions,
-    cluster::{Api, Connection, Meter, Performer, PerformerConfig, ServerClock, connect},
+    catalog::{ReadOptions, Selection},
+    cluster::{Api, Connection, Meter, Performer, PerformerConfig, ServerClock, between, connect},
     engine::{Answer, Call, Fault},
     facts::{Kind, Name, SecretId, Time, Uid, Version, WorkloadId},
     ledger::{DigestKey, HEAD},
@@ -80,7 +80,7 @@ impl<'a> Run<'a> {
                 instance: "conformance".to_owned(),
                 digest_key: DigestKey::new([7; 32]),
                 read: ReadOptions { roll_volumes: true },
-                between: vec![("/apis/apps/v1".to_owned(), "replicasets")],
+                between: between(&[]),
             },
         );
         let workload = reader("web");
@@ -255,10 +255,12 @@ impl<'a> Run<'a> {
             return "?".to_owned();
         };
         let namespace = || Name::from(self.ns.name.as_str());
-        let Answer::Pods(Ok(pods)) = self.performer.perform(Call::ListPods(namespace())).await else {
+        let only = Selection::of([&workload.selector]);
+        let listed = self.performer.perform(Call::ListPods(namespace(), only.clone())).await;
+        let Answer::Pods(Ok(pods)) = listed else {
             return "?".to_owned();
         };
-        let Answer::Owners(Ok(sets)) = self.performer.perform(Call::ListReplicaSets(namespace())).await
+        let Answer::Owners(Ok(sets)) = self.performer.perform(Call::ListReplicaSets(namespace(), only)).await
         else {
             return "?".to_owned();
         };
