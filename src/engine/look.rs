@@ -305,8 +305,11 @@ impl Engine {
         }
     }
 
-    /// Holds a workload and looks at it again after that delay.
+    /// Holds a workload and looks at it again after that delay. One that went meanwhile is held by nothing.
     pub(super) fn hold(&mut self, id: &WorkloadId, held: Held, delay: Duration) {
+        if self.catalog.get(id).is_none() {
+            return;
+        }
         let task = self.tasks.entry(id.clone()).or_default();
         task.phase = Phase::Idle;
         self.set_decision(id, Decision::Hold(held));

@@ -31,7 +31,7 @@ pub async fn run(field: &Field<'_>, report: &mut Report) {
     let mut install = Install::for_cluster(field.cluster).await.settle(SETTLE).log_level("warn");
     install.program = std::env::var_os("UPTAKE").map_or_else(program, Into::into);
     install = install.arg("--max-concurrent-rollouts").arg("0");
-    let mut bench = Bench { field, report, install, counter: None };
+    let mut bench = Bench { field, report, install, counter: None, used: 0 };
 
     let operator = bench.start().await;
     process::profile(operator.id());
@@ -55,6 +55,8 @@ struct Bench<'a> {
     report: &'a mut Report,
     install: Install,
     counter: Option<Counter>,
+    /// Places that had their turn.
+    used: usize,
 }
 
 impl Bench<'_> {
@@ -71,9 +73,16 @@ impl Bench<'_> {
         self.counter.as_mut().expect("it is made with the operator")
     }
 
+    /// Places that nothing was rolled in yet: no controller ends a rollout here.
+    fn fresh(&mut self, count: usize) -> Vec<Place> {
+        let first = self.used;
+        self.used += count;
+        (first..self.used).map(|n| self.field.place(n)).collect()
+    }
+
     /// Whatever happened before has had its effect: a change that is made now is rolled.
-    async fn witness(&self) {
-        let place = self.field.place(0);
+    async fn witness(&mut self) {
+        let place = self.fresh(1).remove(0);
         let began = Instant::now();
         self.field.change(&place).await;
         self.field.changed_after(&place, began, DEADLINE).await.expect("the witness is rolled");
@@ -96,8 +105,7 @@ impl Bench<'_> {
         let mut measured = Durations::default();
         let mut peak = 0;
         let mut all = 0;
-        for n in 0..SINGLE {
-            let place = self.field.place(n * 7 + 1);
+        for place in self.fresh(SINGLE) {
             let (began, since) = (Instant::now(), Timestamp::now());
             self.field.change(&place).await;
             let changed = self.field.changed_after(&place, began, DEADLINE).await.expect("it is rolled");
@@ -148,7 +156,7 @@ impl Bench<'_> {
 
     async fn burst(&mut self, operator: &Operator) {
         let count = BURST.min(self.field.size.secrets() / 2);
-        let places: Vec<Place> = (0..count).map(|n| self.field.place(n + count)).collect();
+        let places = self.fresh(count);
         let (cpu, before) = (process::cpu(operator.id()), self.field.rollouts());
         let began = Instant::now();
         self.field.change_all(places).await;
@@ -168,7 +176,7 @@ impl Bench<'_> {
 
     async fn coalesce(&mut self, _operator: &Operator) {
         let before = self.field.rollouts();
-        let place = self.field.place(3);
+        let place = self.fresh(1).remove(0);
         for _ in 0..5 {
             self.field.change(&place).await;
             tokio::time::sleep(SETTLE / 5).await;
@@ -200,7 +208,8 @@ impl Bench<'_> {
         operator.wait_exit(DEADLINE).await;
         let count = (BURST / 4).min(self.field.size.secrets() / 4);
         let before = self.field.rollouts();
-        self.field.change_all((0..count).map(|n| self.field.place(n * 2 + 5)).collect()).await;
+        let places = self.fresh(count);
+        self.field.change_all(places).await;
         let operator = self.start().await;
         self.field.wait_rollouts(DEADLINE, before + count as u64).await;
         self.witness().await;
