@@ -18,7 +18,8 @@ use crate::{
     world::World,
 };
 
-/// How often a workload may be stamped while nothing happens any more: whatever takes the stamp away, it comes to an end.
+/// How often a workload may be stamped with the same while nothing happens by itself any more: whatever takes the stamp
+/// away, it comes to an end.
 const FIGHT: u32 = 8;
 
 /// A list of pods that the operator was given.
@@ -50,8 +51,8 @@ pub struct Checks {
     /// Every intent that was ever in the ledger: a stamp may arrive when its process is long dead.
     intended: BTreeSet<(Uid, Versions)>,
     pub clean: BTreeMap<Uid, Versions>,
-    /// How often each workload was stamped since all is quiet.
-    stamps: BTreeMap<Uid, u32>,
+    /// How often each workload was stamped with what since all is quiet.
+    stamps: BTreeMap<(Uid, String), u32>,
     /// By namespace, when its records were made, and at which version.
     made: [Option<(Ms, u64)>; 2],
 }
@@ -303,7 +304,7 @@ impl World {
         let (id, uid, namespace) = (it.id(), it.uid, it.namespace);
         self.tally.rollouts += 1;
         if self.quiet {
-            let stamps = self.checks.stamps.entry(uid).or_default();
+            let stamps = self.checks.stamps.entry((uid, stamp.to_owned())).or_default();
             *stamps += 1;
             if *stamps > FIGHT {
                 self.violated(format!("{id} is stamped again and again: there is a fight"));
@@ -323,8 +324,11 @@ impl World {
             self.violated(format!("{id} is stamped {stamp} and the ledger has no such intent"));
         }
         let facts = it.facts().rollout;
-        // What it did while nobody could watch isn't known.
-        let moves = self.now - it.moved < 50_000 && it.moved > self.streams[it.sort.stream()].whole_since;
+        // What it did while nobody could watch isn't known; nor what it does in a restored store, as long as the watch is of
+        // the one before.
+        let whole_since = self.streams[it.sort.stream()].whole_since;
+        let is_watched = self.checks.restored.is_none_or(|at| whole_since > at);
+        let moves = self.now - it.moved < 50_000 && it.moved > whole_since && is_watched;
         if moves
             && self.could_see_progress(owner)
             && facts.observed_generation >= facts.generation

@@ -121,6 +121,7 @@ impl World {
     pub fn freeze(&mut self, pause: Ms) {
         if self.operator.is_up() {
             self.tally.fault("frozen");
+            self.longest_freeze = self.longest_freeze.max(pause);
             self.tell(|world| format!("replica {} is stopped for {pause} ms", world.operator.replica));
             self.operator.frozen_until = self.now + pause;
         }

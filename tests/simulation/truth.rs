@@ -1,5 +1,7 @@
 //! What really is: which values stood when, what a pod holds, and what could not be known.
 
+use uptake::facts::Version;
+
 use crate::{
     history::Ms,
     store::{Place, Pod, Template, Use},
@@ -151,8 +153,8 @@ impl World {
     /// change's time is that of its delivery.
     fn is_tie(&self, pod: &Pod, place: Place) -> bool {
         let by_clock = self.knobs.separate_stores || self.compacted > 0;
-        // A watch that breaks is late, too.
-        let late = if self.knobs.late > 0 { 17_000 } else { 9_000 };
+        // A watch that breaks is late, too, and so is a process that stood still.
+        let late = if self.knobs.late > 0 { 17_000 } else { 9_000 } + self.longest_freeze;
         let stood = self.stood.get(&place).map(Vec::as_slice).unwrap_or_default();
         by_clock
             && stood
@@ -204,10 +206,15 @@ impl World {
         if back && self.is_tie(pod, place) {
             return Some("clock_tie");
         }
-        // Its stamp names the last change, and it is older: somebody guessed what was to come, on his own workload.
+        // Its stamp names the last change, or what it was rolled for after that, and it is older: somebody guessed what was to
+        // come, on his own workload.
         if let Some(stamp) = pod.template.stamp.as_deref()
             && self.checks.forged.contains(&(pod.owner, stamp.to_owned()))
-            && stamp.ends_with(&format!("@{last}"))
+            && let Some((name, version)) = stamp.split_once('@')
+            && let Ok(version) = version.parse::<u64>()
+            && version >= last
+            && (version == last
+                || self.checks.was_intended(self.owners[pod.owner].uid, name, Version(version)))
         {
             return Some("forged");
         }

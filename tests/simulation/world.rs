@@ -116,6 +116,8 @@ pub struct World {
     pub lease: Option<(u64, Observed)>,
     pub checks: Checks,
     pub tally: Tally,
+    /// How long a process stood still at most.
+    pub longest_freeze: Ms,
     /// Versions of Secrets that a restore took back.
     pub lost_versions: BTreeSet<u64>,
     /// What a later restore may go back to.
@@ -170,6 +172,7 @@ impl World {
             lease: None,
             checks: Checks::default(),
             tally: Tally::default(),
+            longest_freeze: 0,
             lost_versions: BTreeSet::new(),
             backups: Vec::new(),
             bug,

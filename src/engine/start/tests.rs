@@ -161,6 +161,7 @@ impl Cluster {
         let owner = OwnerFacts { kind: "DaemonSet".into(), name: "web".into(), uid: self.web().uid };
         self.pod.owner = Some(owner);
         self.pod.uid = Uid(u128::from(self.version));
+        self.pod.version = Version(self.version);
         self.pod.born = self.now().server;
         self.pod.stamp = self.stamp.clone().map(Into::into);
     }
