@@ -1,6 +1,10 @@
 //! What a process uses, from `/proc`.
 
-use std::{fs, process::Command, time::Duration};
+use std::{
+    fs,
+    process::{Child, Command},
+    time::Duration,
+};
 
 /// Memory, in MiB.
 #[derive(Clone, Copy, Debug, Default)]
@@ -20,11 +24,11 @@ pub fn memory(id: u32) -> Memory {
 }
 
 /// Notes where a process computes until it ends, with perf, if PROFILE names a file for it.
-pub fn profile(id: u32) {
-    let Some(file) = std::env::var_os("PROFILE").filter(|file| !file.is_empty()) else { return };
+pub fn profile(id: u32) -> Option<Child> {
+    let file = std::env::var_os("PROFILE").filter(|file| !file.is_empty())?;
     let mut perf = Command::new("perf");
     perf.args(["record", "--quiet", "--freq", "2000", "--pid", &id.to_string(), "--output"]).arg(file);
-    perf.spawn().expect("perf is there (Debian: apt-get install linux-perf)");
+    Some(perf.spawn().expect("perf is there (Debian: apt-get install linux-perf)"))
 }
 
 /// The time its threads have computed.

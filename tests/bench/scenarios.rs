@@ -34,7 +34,7 @@ pub async fn run(field: &Field<'_>, report: &mut Report) {
     let mut bench = Bench { field, report, install, counter: None, used: 0 };
 
     let operator = bench.start().await;
-    process::profile(operator.id());
+    let perf = process::profile(operator.id());
     bench.installed(&operator).await;
     bench.single(&operator, reactor, "one change to its stamp, median, beyond settle", SETTLE, 1.5).await;
     bench.fanout(&operator, slower).await;
@@ -43,6 +43,9 @@ pub async fn run(field: &Field<'_>, report: &mut Report) {
     bench.labels(&operator).await;
     bench.report.memory("peak memory", process::memory(operator.id()).peak, bench.field.size);
     let operator = bench.outage(operator).await;
+    if let Some(mut perf) = perf {
+        perf.wait().expect("perf ends with what it looks at");
+    }
     bench.restart(operator).await;
 
     bench.install = bench.install.clone().settle(Duration::ZERO);
