@@ -240,13 +240,20 @@ impl FromStr for WorkloadArg {
     }
 }
 
+/// Longer than anybody waits, and short enough to be added to any time.
+const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+
 /// A span of time, as people write it.
 ///
 /// # Errors
-/// It is none.
+/// It is none, or more than a hundred years.
 pub fn duration(text: &str) -> Result<Duration, String> {
-    humantime::parse_duration(text)
-        .map_err(|_| "write a number with its unit, for example 2s, 500ms or 15m".to_owned())
+    let span = humantime::parse_duration(text)
+        .map_err(|_| "write a number with its unit, for example 2s, 500ms or 15m".to_owned())?;
+    if span > LONGEST {
+        return Err("it is more than a hundred years".to_owned());
+    }
+    Ok(span)
 }
 
 fn level(text: &str) -> Result<Level, String> {
@@ -288,6 +295,16 @@ mod tests {
         };
         assert!(canary(&["--canary"]) && canary(&["--canary=true"]));
         assert!(!canary(&["--canary=false"]) && !canary(&[]));
+    }
+
+    #[rstest]
+    #[case("15m", Some(Duration::from_secs(900)))]
+    #[case("99y", Some(humantime::parse_duration("99y").unwrap()))]
+    #[case("500000000000y", None)]
+    #[case("30", None)]
+    #[case("", None)]
+    fn a_span_of_time_can_be_added_to_any_time(#[case] text: &str, #[case] span: Option<Duration>) {
+        assert_eq!(duration(text).ok(), span);
     }
 
     #[rstest]

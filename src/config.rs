@@ -10,7 +10,7 @@ use crate::{
     catalog::policy::Mode,
     cluster::{self, Connection, PerformerConfig},
     engine::{EngineConfig, FirstSight, Trigger},
-    facts::{CustomKind, Kind, Namespace, Uid},
+    facts::{CustomKind, Kind, Namespace, Uid, is_dns_label},
     ledger::DigestKey,
     record::LogFormat,
     watch::WatchConfig,
@@ -241,7 +241,11 @@ impl Config {
     }
 }
 
-fn check_kinds(workloads: &[WorkloadArg]) -> Result<(), ConfigError> {
+/// Whether each kind is named once: twice it would be rolled twice.
+///
+/// # Errors
+/// One is named twice, or is one that is rolled anyway.
+pub fn check_kinds(workloads: &[WorkloadArg]) -> Result<(), ConfigError> {
     let place = |workload: &WorkloadArg| (workload.group.clone(), workload.kind.clone());
     let builtin = |workload: &WorkloadArg| {
         Kind::BUILTIN.iter().any(|kind| kind.group() == workload.group && kind.as_str() == workload.kind)
@@ -259,8 +263,7 @@ fn check_kinds(workloads: &[WorkloadArg]) -> Result<(), ConfigError> {
 fn names(flag: &'static str, given: Vec<String>) -> Result<Vec<Namespace>, ConfigError> {
     let mut names: Vec<Namespace> = Vec::new();
     for name in given.into_iter().filter(|name| !name.is_empty()) {
-        let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
-        if name.len() > 63 || !name.bytes().all(plain) || name.starts_with('-') || name.ends_with('-') {
+        if !is_dns_label(&name) {
             return Err(ConfigError::NoNamespace { flag, name });
         }
         if !names.iter().any(|known| **known == *name) {

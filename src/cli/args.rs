@@ -9,7 +9,10 @@ use super::{
     output::Format,
     target::{ConsumerTarget, Target},
 };
-use crate::args::{WorkloadArg, duration};
+use crate::{
+    args::{WorkloadArg, duration},
+    facts::is_dns_label,
+};
 
 const CLUSTER: &str = "Cluster";
 
@@ -17,7 +20,7 @@ const CLUSTER: &str = "Cluster";
 #[derive(Clone, Debug, Args)]
 pub struct ClusterArgs {
     /// The namespace; without it the context's
-    #[arg(short, long, value_name = "NAMESPACE", help_heading = CLUSTER)]
+    #[arg(short, long, value_name = "NAMESPACE", value_parser = namespace, help_heading = CLUSTER)]
     pub namespace: Option<String>,
 
     /// All namespaces
@@ -37,12 +40,23 @@ pub struct ClusterArgs {
     pub request_timeout: Duration,
 
     /// Where the operator's ledger lies, if there is one
-    #[arg(long, value_name = "NAMESPACE", env = "UPTAKE_OWN_NAMESPACE", default_value = "uptake-system", help_heading = CLUSTER)]
+    #[arg(long, value_name = "NAMESPACE", env = "UPTAKE_OWN_NAMESPACE", default_value = "uptake-system", value_parser = namespace, help_heading = CLUSTER)]
     pub operator_namespace: String,
 
     /// A custom kind that rolls too, as the operator is told of it; may be repeated
     #[arg(long = "workload", value_name = "GROUP/VERSION/KIND[=PATH]", env = "UPTAKE_WORKLOAD", value_delimiter = ',', help_heading = CLUSTER)]
     pub workloads: Vec<WorkloadArg>,
+}
+
+/// A namespace's name. An empty one, from a variable that isn't set, would be all namespaces in a path.
+fn namespace(text: &str) -> Result<String, String> {
+    if text.is_empty() {
+        return Err("it is empty; leave the flag out, or name a namespace".to_owned());
+    }
+    if !is_dns_label(text) {
+        return Err(format!("{text:?} can't be a namespace's name"));
+    }
+    Ok(text.to_owned())
 }
 
 /// `uptake status`.
@@ -323,3 +337,22 @@ const COMPLETION_EXAMPLES: &str = "\
 Examples:
   source <(uptake completion bash)
   uptake completion zsh > \"${fpath[1]}/_uptake\"";
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+    use rstest::rstest;
+
+    use crate::args::Args;
+
+    #[rstest]
+    #[case(&["restart", "secret/db", "--namespace="])]
+    #[case(&["restart", "secret/db", "-n", "a/../b"])]
+    #[case(&["gate", "secret/db", "-n", ""])]
+    #[case(&["status", "-n", "a?b"])]
+    #[case(&["purge", "--operator-namespace", ""])]
+    #[case(&["purge", "--operator-namespace", "../a"])]
+    fn what_can_be_no_namespace_is_never_sent(#[case] typed: &[&str]) {
+        Args::try_parse_from(["uptake"].iter().chain(typed)).unwrap_err();
+    }
+}

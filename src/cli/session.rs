@@ -8,8 +8,9 @@ use super::{CliError, args::ClusterArgs};
 use crate::{
     args::WorkloadArg,
     cluster::{self, Api, Connected, Connection, Meter, ServerClock},
+    config::check_kinds,
     engine::Fault,
-    facts::{CustomKind, Kind, Namespace, Time},
+    facts::{CustomKind, Kind, Namespace, Time, is_dns_label},
     ledger::Settings,
     record::Metrics,
 };
@@ -36,8 +37,9 @@ impl Session {
     /// Makes the client. Nothing is sent yet.
     ///
     /// # Errors
-    /// There is no kubeconfig, or it names no cluster.
+    /// There is no kubeconfig, or it names no cluster; a kind is named twice.
     pub async fn open(args: &ClusterArgs) -> Result<Self, CliError> {
+        check_kinds(&args.workloads).map_err(|error| CliError::usage(error.to_string()))?;
         // A second installation is refused, and no harm.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let metrics = Metrics::new().map_err(|error| CliError::failed(error.to_string()))?;
@@ -48,7 +50,7 @@ impl Session {
         let namespace = match &args.namespace {
             _ if args.all_namespaces => None,
             Some(namespace) => Some(namespace.as_str().into()),
-            None => Some(client.default_namespace().into()),
+            None => Some(of_context(client.default_namespace())?),
         };
         Ok(Self {
             api: Api::new(client.clone()).with_patience(args.request_timeout),
@@ -107,6 +109,15 @@ impl Session {
     }
 }
 
+/// The namespace of the kubeconfig's context. As kubectl has it, an empty one is none: in a path it would be all of them.
+fn of_context(namespace: &str) -> Result<Namespace, CliError> {
+    match namespace {
+        "" => Ok("default".into()),
+        name if is_dns_label(name) => Ok(name.into()),
+        name => Err(CliError::usage(format!("the context's namespace {name:?} can't be a namespace's name"))),
+    }
+}
+
 fn kind(arg: &WorkloadArg) -> Kind {
     Kind::Custom(Arc::new(CustomKind {
         group: arg.group.clone(),
@@ -114,4 +125,32 @@ fn kind(arg: &WorkloadArg) -> Kind {
         kind: arg.kind.clone(),
         template: arg.template.clone(),
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::{
+        args::{Args, Command},
+        cli::Exit,
+    };
+
+    #[tokio::test]
+    async fn no_kind_is_rolled_twice() {
+        for twice in ["apps/v1/Deployment", "a/v1/K,a/v2/K", "Rollout,argoproj.io/v1alpha1/Rollout"] {
+            let typed = ["uptake", "status", "--workload", twice, "--kubeconfig", "/nonexistent"];
+            let Command::Status(args) = Args::try_parse_from(typed).unwrap().command else { unreachable!() };
+            let opened = Session::open(&args.cluster).await;
+            assert_eq!(opened.err().map(|error| error.exit), Some(Exit::Usage), "{twice}");
+        }
+    }
+
+    #[test]
+    fn a_context_without_a_namespace_means_default_and_never_all() {
+        assert_eq!(&*of_context("").unwrap(), "default");
+        assert_eq!(&*of_context("shop").unwrap(), "shop");
+        assert_eq!(of_context("a/../b").unwrap_err().exit, Exit::Usage);
+    }
 }

@@ -95,11 +95,18 @@ impl fmt::Display for WorkloadId {
 /// k8s.io/apimachinery `pkg/util/validation`).
 #[must_use]
 pub fn is_dns_subdomain(text: &str) -> bool {
-    let label = |label: &str| {
-        let inside = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
-        !label.is_empty() && label.bytes().all(inside) && !label.starts_with('-') && !label.ends_with('-')
-    };
-    text.len() <= 253 && text.split('.').all(label)
+    text.len() <= 253 && text.split('.').all(is_label_of_any_length)
+}
+
+/// Whether it is a DNS-1123 label, as namespaces' names are (`IsDNS1123Label` there).
+#[must_use]
+pub fn is_dns_label(text: &str) -> bool {
+    text.len() <= 63 && is_label_of_any_length(text)
+}
+
+fn is_label_of_any_length(text: &str) -> bool {
+    let inside = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
+    !text.is_empty() && text.bytes().all(inside) && !text.starts_with('-') && !text.ends_with('-')
 }
 
 #[cfg(test)]
@@ -115,6 +122,16 @@ mod tests {
             ["", ".", "a.", "a..b", "-a", "a-", "a.-b", "A", "a_b", "a b", "é", "a\n", &"a".repeat(254)]
         {
             assert!(!is_dns_subdomain(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_namespaces_name_is_one_label() {
+        for good in ["a", "kube-system", "0", &"a".repeat(63)] {
+            assert!(is_dns_label(good), "{good}");
+        }
+        for bad in ["", "..", "a.b", "a/b", "a?b", "-a", "a-", "A", "é", "a\n", &"a".repeat(64)] {
+            assert!(!is_dns_label(bad), "{bad}");
         }
     }
 }
