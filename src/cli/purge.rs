@@ -3,7 +3,12 @@
 use http::Method;
 use serde_json::{Value, json, value::RawValue};
 
-use super::{CliError, Exit, Session, args::PurgeArgs, output, status::render::counted};
+use super::{
+    CliError, Exit, Session,
+    args::{ClusterArgs, PurgeArgs},
+    output,
+    status::render::counted,
+};
 use crate::{
     cluster::{self, List, WRITE_LIMIT, digest_key, ledger_object, path},
     engine::Fault,
@@ -19,6 +24,7 @@ const LEASE: &str = "uptake";
 /// # Errors
 /// The rights are missing.
 pub async fn run(args: &PurgeArgs) -> Result<Exit, CliError> {
+    one_place(&args.cluster)?;
     let session = Session::open(&args.cluster).await?;
     let own = session.operator_namespace.clone();
     let of = |step: &str| format!("{step} Secrets in namespace {own}");
@@ -52,6 +58,16 @@ pub async fn run(args: &PurgeArgs) -> Result<Exit, CliError> {
         output::write(&format!("{} removed from namespace {own}\n", counted(removed, "Secret")));
     }
     Ok(Exit::Done)
+}
+
+/// Who names a namespace otherwise than it is meant here would have another one purged.
+fn one_place(cluster: &ClusterArgs) -> Result<(), CliError> {
+    if cluster.namespace.is_none() && !cluster.all_namespaces {
+        return Ok(());
+    }
+    Err(CliError::usage(
+        "what is purged is named by --operator-namespace; neither -n nor -A says anything here",
+    ))
 }
 
 /// The ledger's objects, and the key last: without it the others mean nothing, the other way round they still do.
@@ -91,5 +107,29 @@ async fn remove_lease(session: &Session) {
         }
         Err(Fault::NotFound) => {}
         Err(fault) => output::say(&format!("lease/{LEASE} stays: {}", cluster::words(&fault))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+    use rstest::rstest;
+
+    use super::*;
+    use crate::args::{Args, Command};
+
+    #[rstest]
+    #[case(&[], true)]
+    #[case(&["--operator-namespace", "a"], true)]
+    #[case(&["-n", "a"], false)]
+    #[case(&["-A"], false)]
+    #[case(&["-n", "a", "--operator-namespace", "a"], false)]
+    fn no_namespace_is_purged_that_was_not_named_as_the_operators(
+        #[case] flags: &[&str],
+        #[case] good: bool,
+    ) {
+        let typed = Args::try_parse_from(["uptake", "purge"].iter().chain(flags)).unwrap();
+        let Command::Purge(args) = typed.command else { unreachable!() };
+        assert_eq!(one_place(&args.cluster).is_ok(), good);
     }
 }
