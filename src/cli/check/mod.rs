@@ -34,7 +34,7 @@ pub fn run(args: &CheckArgs) -> Result<Exit, CliError> {
     };
     let mut texts = Vec::new();
     for file in &args.files {
-        read(file, &mut texts)?;
+        read(file, &mut BTreeSet::new(), &mut texts)?;
     }
     let report = check(&texts, &options);
     let format = match args.output {
@@ -67,8 +67,13 @@ fn exit(report: &Report) -> Exit {
     if report.summary.pending > 0 || !report.errors.is_empty() { Exit::No } else { Exit::Done }
 }
 
-/// Reads a file, a folder's manifests, or standard input.
-fn read(file: &Path, texts: &mut Vec<(String, String)>) -> Result<(), CliError> {
+/// Reads a file, a folder's manifests, or standard input. A folder is read once, whatever links lead to it: they may lead
+/// round in a circle.
+fn read(
+    file: &Path,
+    folders: &mut BTreeSet<PathBuf>,
+    texts: &mut Vec<(String, String)>,
+) -> Result<(), CliError> {
     let unreadable =
         |error: io::Error| CliError::usage(format!("failed to read {}: {error}", file.display()));
     if file.as_os_str() == "-" {
@@ -81,12 +86,15 @@ fn read(file: &Path, texts: &mut Vec<(String, String)>) -> Result<(), CliError> 
         texts.push((file.display().to_string(), fs::read_to_string(file).map_err(unreadable)?));
         return Ok(());
     }
+    if !folders.insert(file.canonicalize().map_err(unreadable)?) {
+        return Ok(());
+    }
     let entries = fs::read_dir(file).map_err(unreadable)?;
     let mut inside: Vec<PathBuf> =
         entries.map(|entry| entry.map(|entry| entry.path())).collect::<Result<_, _>>().map_err(unreadable)?;
     inside.sort();
     for path in inside.iter().filter(|path| is_manifest(path)) {
-        read(path, texts)?;
+        read(path, folders, texts)?;
     }
     Ok(())
 }

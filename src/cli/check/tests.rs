@@ -148,3 +148,15 @@ fn who_consumes_nothing_is_not_listed() {
     let text = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: x}, spec: {template: {spec: {containers: [{name: c}]}}}}";
     assert_eq!(of(text, &Options::default()).summary.consumers, 0);
 }
+
+#[test]
+fn a_folder_is_read_once_whatever_links_lead_to_it() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("a.yaml"), DEMO).unwrap();
+    for link in ["back", "again"] {
+        std::os::unix::fs::symlink(folder.path(), folder.path().join(link)).unwrap();
+    }
+    let mut texts = Vec::new();
+    read(folder.path(), &mut BTreeSet::new(), &mut texts).unwrap();
+    assert_eq!(texts.len(), 1, "{:?}", texts.iter().map(|(file, _)| file).collect::<Vec<_>>());
+}
