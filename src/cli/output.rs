@@ -51,11 +51,18 @@ pub fn json<Report: Serialize>(report: &Report) -> Result<String, CliError> {
         .map_err(|error| CliError::failed(format!("failed to write JSON: {error}")))
 }
 
-/// Writes to standard output. Whoever closed it (`| head`) has seen enough, and reads on no more.
+/// Writes to standard output. Whoever closed it (`| head`) has seen enough, and reads on no more; what else goes wrong
+/// is said, for a report that is cut off looks like a whole one.
 #[allow(clippy::must_use_candidate, reason = "most have said all that they have to say")]
 pub fn write(text: &str) -> bool {
     let mut out = io::stdout().lock();
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_ok()
+    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    if let Err(error) = &written
+        && error.kind() != io::ErrorKind::BrokenPipe
+    {
+        say(&format!("error: failed to write to standard output: {error}"));
+    }
+    written.is_ok()
 }
 
 /// Clears the screen, where there is one.
