@@ -63,7 +63,9 @@ enum Found {
 /// Restarts: gives what came of it, and the workloads that are being rolled.
 pub async fn perform(session: &Session, order: &Order) -> (Tally, Vec<Stamped>) {
     let mut tally = Tally { dry_run: order.dry_run, ..Tally::default() };
-    let kinds = session.kinds(gather::settings(session).await.as_ref()).await;
+    let known = session.kinds(gather::settings(session).await.as_ref()).await;
+    let knative = known.iter().any(|kind| kind.group() == KNATIVE);
+    let kinds = plan::kinds(known, &order.only);
     let (found, beside) = futures::join!(find(session, order), gather::beside(session));
     let (classes, accounts) = beside;
     note_unlisted(&mut tally, "ServiceAccounts", accounts.as_ref().err());
@@ -71,7 +73,6 @@ pub async fn perform(session: &Session, order: &Order) -> (Tally, Vec<Stamped>) 
     let beside = Beside { accounts: accounts.unwrap_or_default(), classes: classes.unwrap_or_default() };
     let turns = Semaphore::new(PATCHES_IN_FLIGHT);
     let version = if let Found::At(version) = found { Some(version) } else { None };
-    let knative = kinds.iter().any(|kind| kind.group() == KNATIVE);
     let run = Run { session, order, beside: &beside, turns: &turns, version, knative };
     let mut faults: Vec<Fault> = Vec::new();
     let done: Vec<_> =
@@ -92,7 +93,7 @@ pub async fn perform(session: &Session, order: &Order) -> (Tally, Vec<Stamped>) 
     }
     note_misnamed(&mut tally, order);
     note_secret(&mut tally, &found, order);
-    tally.untold = faults.len() == kinds.len() && is_untold(&found, &faults);
+    tally.untold = !kinds.is_empty() && faults.len() == kinds.len() && is_untold(&found, &faults);
     let nobody = tally.matched == 0 && tally.left_out.is_empty() && faults.is_empty();
     if nobody && matches!(found, Found::Nowhere) {
         tally.nowhere = !is_referenced(session, order).await;

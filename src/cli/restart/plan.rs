@@ -9,7 +9,7 @@ use crate::{
         reference::{Reference, Rolls},
     },
     cli::target::ConsumerTarget,
-    facts::{Name, Time, Version},
+    facts::{Kind, Name, Time, Version},
     rollout::Stamp,
 };
 
@@ -22,6 +22,13 @@ pub enum Choice {
     LeftOut,
     /// It has nothing to do with it, or isn't among those that were asked for.
     NotMeant,
+}
+
+/// The kinds to look at: of those that `--only` doesn't name nobody is meant, and the right to list them may be missing.
+#[must_use]
+pub fn kinds(mut known: Vec<Kind>, only: &[ConsumerTarget]) -> Vec<Kind> {
+    known.retain(|kind| only.is_empty() || only.iter().any(|only| only.is_kind(kind.as_str())));
+    known
 }
 
 /// Chooses. Every reference counts, also those that roll nothing by themselves (pull secrets, storage credentials): a
@@ -57,10 +64,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{
-        catalog::{ReadOptions, read},
-        facts::Kind,
-    };
+    use crate::catalog::{ReadOptions, read};
 
     fn workload(annotations: &serde_json::Value, spec: &serde_json::Value) -> Workload {
         let object = json!({
@@ -73,6 +77,21 @@ mod tests {
     fn env() -> serde_json::Value {
         let from = json!({"secretKeyRef": {"name": "db", "key": "k"}});
         json!({"containers": [{"name": "c", "env": [{"name": "A", "valueFrom": from}]}]})
+    }
+
+    #[rstest]
+    #[case(&[], &["Deployment", "StatefulSet", "DaemonSet"])]
+    #[case(&["deploy/web", "deploy/api"], &["Deployment"])]
+    #[case(&["sts/db", "rollout/web"], &["StatefulSet"])]
+    #[case(&["rollout/web"], &[])]
+    fn only_kinds_of_which_somebody_is_meant_are_looked_at(
+        #[case] only: &[&str],
+        #[case] looked_at: &[&str],
+    ) {
+        let only: Vec<ConsumerTarget> = only.iter().map(|only| only.parse().unwrap()).collect();
+        let known = [Kind::Deployment, Kind::StatefulSet, Kind::DaemonSet].to_vec();
+        let kinds = kinds(known, &only);
+        assert_eq!(kinds.iter().map(Kind::as_str).collect::<Vec<_>>(), looked_at);
     }
 
     #[rstest]
