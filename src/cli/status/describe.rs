@@ -38,6 +38,7 @@ pub fn report(scene: &Scene, target: Option<&Target>) -> Report {
     Report {
         at: scene.at.time.to_string(),
         namespace: scene.namespace.clone(),
+        target: target.map(ToString::to_string),
         ledger: scene.ledger.is_some(),
         operator: operator_report(scene),
         summary: Summary::of(&consumers),
@@ -88,7 +89,13 @@ fn consumer_report(scene: &Scene, consumer: &Consumer, target: Option<&Target>) 
         kind: consumer.kind.clone(),
         name: consumer.name.clone(),
         references: own.chain(injected).filter(named).collect(),
-        pods: look.as_ref().map(pods_report).unwrap_or_default(),
+        pods: look.as_ref().map_or_else(PodsReport::uncounted, |look| {
+            let report = pods_report(look);
+            // Without the ReplicaSets, which pods are a Deployment's isn't known.
+            let uncounted =
+                report.live == 0 && *consumer.kind == *"Deployment" && is_unknown(scene, "ReplicaSet");
+            PodsReport { uncounted, ..report }
+        }),
         last_outcome: last_outcome(scene, consumer),
         held: look.as_ref().and_then(|look| held(scene, consumer, look)),
         policy: policy_report(scene, consumer, target),
@@ -148,7 +155,7 @@ fn pods_report(look: &Look<'_>) -> PodsReport {
     let undecided: Vec<Name> = look.undecided.iter().map(|pod| pod.name.clone()).collect();
     let known = !look.consumption.untracked;
     let fresh = known.then(|| live.saturating_sub(stale.len() + undecided.len()));
-    PodsReport { live, fresh, stale, undecided }
+    PodsReport { live, fresh, stale, undecided, uncounted: false }
 }
 
 /// Of the ledger where it can be read, else of Events; without any of them it is unknown.

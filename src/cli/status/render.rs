@@ -106,6 +106,9 @@ pub fn uses(reference: &ReferenceReport) -> String {
 }
 
 fn pods(pods: &PodsReport) -> String {
+    if pods.uncounted {
+        return "unknown".to_owned();
+    }
     let certain = pods.stale.iter().filter(|pod| pod.state == "stale").count();
     let probable = pods.stale.len() - certain;
     let mut said: Vec<String> =
@@ -193,15 +196,18 @@ fn together(notes: &[(String, String)]) -> String {
     notes.iter().enumerate().map(line).collect()
 }
 
+fn nobody(report: &Report) -> String {
+    let what = report.target.as_deref().unwrap_or("a Secret");
+    match &report.namespace {
+        Some(namespace) => format!("Nobody consumes {what} in namespace {namespace} (-A looks at all).\n"),
+        None => format!("Nobody consumes {what}.\n"),
+    }
+}
+
 fn summary(report: &Report, paint: Paint) -> String {
     let all = report.summary;
     if all.consumers == 0 {
-        return match &report.namespace {
-            Some(namespace) => {
-                format!("Nobody consumes a Secret in namespace {namespace} (-A looks at all).\n")
-            }
-            None => "Nobody consumes a Secret.\n".to_owned(),
-        };
+        return nobody(report);
     }
     let pods = [
         (all.stale, "stale"),
@@ -255,4 +261,32 @@ fn cut(text: &str, most: usize) -> String {
         return text.to_owned();
     }
     text.chars().take(most - 1).chain(['…']).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::{
+        scene::{Gathered, Scene},
+        status::report,
+        target::Target,
+    };
+
+    #[test]
+    fn pods_that_can_not_be_found_are_not_said_to_be_none() {
+        assert_eq!(pods(&PodsReport::uncounted()), "unknown");
+        assert_eq!(pods(&PodsReport::default()), "none");
+        assert_eq!(pods(&PodsReport { live: 1, ..PodsReport::default() }), "1 unknown");
+    }
+
+    #[test]
+    fn who_asks_about_one_secret_is_told_that_nobody_consumes_that_one() {
+        let scene = Scene::assemble(Gathered { namespace: Some("a".into()), ..Gathered::default() });
+        let said = |target: Option<&str>| {
+            let target: Option<Target> = target.map(|target| target.parse().unwrap());
+            render(&report::report(&scene, target.as_ref()), Paint::PLAIN, false, false)
+        };
+        assert!(said(None).starts_with("Nobody consumes a Secret in namespace a "));
+        assert!(said(Some("secret/db")).starts_with("Nobody consumes secret/db in namespace a "));
+    }
 }

@@ -17,6 +17,9 @@ pub struct Report {
     /// The namespace that it is about; none if all are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub namespace: Option<Namespace>,
+    /// What of it, as it was typed; none if everything.
+    #[serde(skip)]
+    pub target: Option<String>,
     /// Whether the operator's ledger was read: without it, staleness is only probable.
     pub ledger: bool,
     /// What the operator is taken to have been told.
@@ -130,6 +133,17 @@ pub struct PodsReport {
     pub stale: Vec<StalePod>,
     /// Those of which a consuming container hasn't started.
     pub undecided: Vec<Name>,
+    /// Whether what has to be listed to find them can't be.
+    #[serde(skip)]
+    pub uncounted: bool,
+}
+
+impl PodsReport {
+    /// Nothing is known of them.
+    #[must_use]
+    pub fn uncounted() -> Self {
+        Self { uncounted: true, ..Self::default() }
+    }
 }
 
 /// A pod with an old value.
@@ -204,7 +218,7 @@ impl Summary {
     pub(super) fn of(consumers: &[ConsumerReport]) -> Self {
         let mut summary = Self { consumers: consumers.len(), ..Self::default() };
         for consumer in consumers {
-            let PodsReport { live, fresh, stale, undecided } = &consumer.pods;
+            let PodsReport { live, fresh, stale, undecided, .. } = &consumer.pods;
             let certain = stale.iter().filter(|pod| pod.state == "stale").count();
             summary.attention += usize::from(consumer.attention() > Attention::None);
             summary.pods += live;
