@@ -88,6 +88,23 @@ fn names(entries: &[Entry], is_meant: impl Fn(&Entry) -> bool) -> Vec<String> {
     entries.iter().filter(|entry| is_meant(entry)).filter_map(about).collect()
 }
 
+/// The workloads of which Events with that reason are there, one by one. The request of a process that was killed meanwhile
+/// counts as timed out though the Event was made: the next one finds it.
+fn told(entries: &[Entry], reason: &str) -> Vec<String> {
+    const EXISTS: u16 = 409;
+    let is_there = |entry: &&Entry| {
+        entry.verb == "create" && entry.resource == "events" && (entry.code < 300 || entry.code == EXISTS)
+    };
+    let of_it = entries.iter().filter(is_there).filter(|entry| reason_of(entry) == reason);
+    let events: BTreeMap<&str, String> = of_it
+        .filter_map(|entry| {
+            let about = entry.request.as_ref()?["regarding"]["name"].as_str()?;
+            Some((entry.request.as_ref()?["metadata"]["name"].as_str()?, about.to_owned()))
+        })
+        .collect();
+    events.into_values().collect()
+}
+
 /// How often each was named.
 fn counts(names: Vec<String>) -> BTreeMap<String, usize> {
     names.into_iter().fold(BTreeMap::new(), |mut counts, name| {
@@ -219,8 +236,8 @@ async fn however_often_it_is_killed_every_workload_rolls_once_and_its_outcome_is
 
     let asked = &rotation.asked;
     let stamped = counts(names(asked, |entry| entry.changed("deployments")));
-    let started = counts(names(asked, |entry| is_event(entry, "RolloutStarted")));
-    let completed = counts(names(asked, |entry| is_event(entry, "RolloutCompleted")));
+    let started = counts(told(asked, "RolloutStarted"));
+    let completed = counts(told(asked, "RolloutCompleted"));
     for workload in &rotation.consumers {
         let name = &workload.name;
         for (what, counts) in [("stamped", &stamped), ("started", &started), ("completed", &completed)] {
