@@ -1,6 +1,6 @@
 //! The command line: what the user typed. What it means together is checked in [`config`](crate::config).
 
-use std::{net::SocketAddr, path::PathBuf, str::FromStr, time::Duration};
+use std::{net::SocketAddr, path::PathBuf, str::FromStr, sync::Arc, time::Duration};
 
 use clap::{ArgAction, Parser, Subcommand, ValueEnum};
 use tracing::Level;
@@ -9,7 +9,7 @@ use crate::{
     cli::args::{
         CheckArgs, CompletionArgs, GateArgs, PurgeArgs, ReleaseArgs, RestartArgs, StatusArgs, VersionArgs,
     },
-    facts::{KNOWN_KINDS, KnownKind},
+    facts::{CustomKind, KNOWN_KINDS, Kind, KnownKind},
     record::LogFormat,
 };
 
@@ -203,6 +203,19 @@ pub struct WorkloadArg {
     pub kind: String,
     /// Where the pod template lies, a field name a step.
     pub template: Vec<String>,
+}
+
+impl WorkloadArg {
+    /// The kind that it names.
+    #[must_use]
+    pub fn to_kind(&self) -> Kind {
+        Kind::Custom(Arc::new(CustomKind {
+            group: self.group.clone(),
+            version: self.version.clone(),
+            kind: self.kind.clone(),
+            template: self.template.clone(),
+        }))
+    }
 }
 
 impl FromStr for WorkloadArg {

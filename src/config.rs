@@ -1,6 +1,6 @@
 //! The checked settings of the operator, made from what the user typed. Pure.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{net::SocketAddr, time::Duration};
 
 use tracing::Level;
 
@@ -10,7 +10,7 @@ use crate::{
     catalog::policy::Mode,
     cluster::{self, Connection, PerformerConfig},
     engine::{EngineConfig, FirstSight, Trigger},
-    facts::{CustomKind, Kind, Namespace, Uid, is_dns_label},
+    facts::{Kind, Namespace, Uid, is_dns_label},
     ledger::DigestKey,
     record::LogFormat,
     watch::WatchConfig,
@@ -166,15 +166,7 @@ impl Config {
     /// All watched kinds.
     #[must_use]
     pub fn kinds(&self) -> Vec<Kind> {
-        let custom = self.workloads.iter().map(|workload| {
-            Kind::Custom(Arc::new(CustomKind {
-                group: workload.group.clone(),
-                version: workload.version.clone(),
-                kind: workload.kind.clone(),
-                template: workload.template.clone(),
-            }))
-        });
-        Kind::BUILTIN.into_iter().chain(custom).collect()
+        Kind::BUILTIN.into_iter().chain(self.workloads.iter().map(WorkloadArg::to_kind)).collect()
     }
 
     /// What the engine is told.

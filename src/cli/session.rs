@@ -1,7 +1,5 @@
 //! A verb's connection to the cluster, with the caller's own rights.
 
-use std::sync::Arc;
-
 use kube::Client;
 
 use super::{CliError, args::ClusterArgs};
@@ -10,7 +8,7 @@ use crate::{
     cluster::{self, Api, Connected, Connection, Meter, ServerClock},
     config::check_kinds,
     engine::Fault,
-    facts::{CustomKind, Kind, Namespace, Time, is_dns_label},
+    facts::{Kind, Namespace, Time, is_dns_label},
     ledger::Settings,
     record::Metrics,
 };
@@ -95,9 +93,10 @@ impl Session {
     /// The kinds that roll: those that every cluster has, the given ones, and those that the operator was told of and that are
     /// there.
     pub async fn kinds(&self, settings: Option<&Settings>) -> Vec<Kind> {
-        let mut kinds: Vec<Kind> = Kind::BUILTIN.into_iter().chain(self.workloads.iter().map(kind)).collect();
+        let mut kinds: Vec<Kind> =
+            Kind::BUILTIN.into_iter().chain(self.workloads.iter().map(WorkloadArg::to_kind)).collect();
         let told = settings.into_iter().flat_map(|settings| &settings.workloads);
-        for told in told.filter_map(|text| text.parse().ok()).map(|arg| kind(&arg)) {
+        for told in told.filter_map(|text| text.parse().ok()).map(|arg: WorkloadArg| arg.to_kind()) {
             let is_known =
                 kinds.iter().any(|known| (known.group(), known.as_str()) == (told.group(), told.as_str()));
             // The operator waits for a kind that isn't there yet; here nobody asked for it.
@@ -116,15 +115,6 @@ fn of_context(namespace: &str) -> Result<Namespace, CliError> {
         name if is_dns_label(name) => Ok(name.into()),
         name => Err(CliError::usage(format!("the context's namespace {name:?} can't be a namespace's name"))),
     }
-}
-
-fn kind(arg: &WorkloadArg) -> Kind {
-    Kind::Custom(Arc::new(CustomKind {
-        group: arg.group.clone(),
-        version: arg.version.clone(),
-        kind: arg.kind.clone(),
-        template: arg.template.clone(),
-    }))
 }
 
 #[cfg(test)]

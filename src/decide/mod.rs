@@ -14,5 +14,7 @@ pub use decision::{Decision, Held, Nothing, ReportOnly, Skipped};
 pub use judge::{
     Bench, Consumed, Judgement, Mounted, Verdict, has_started, is_live, judge, trusted, versions,
 };
-pub use pod::{OwnerFacts, PodFacts, Trouble};
+#[cfg(test)]
+pub(crate) use pod::MOST_ABOVE;
+pub use pod::{OwnerFacts, Owners, PodFacts, Trouble, upwards};
 pub use rules::{Facts, Missing, Step, decide};

@@ -1,5 +1,7 @@
 //! What is read of a pod.
 
+use std::collections::BTreeMap;
+
 use crate::facts::{Name, Time, Uid, Version};
 
 /// A pod as a list delivered it.
@@ -29,6 +31,27 @@ pub struct PodFacts {
     pub trouble: Option<Trouble>,
 }
 
+#[cfg(test)]
+impl PodFacts {
+    /// A ready one for tests, that was born without a stamp.
+    #[must_use]
+    pub fn sample(name: &str, uid: Uid, born: Time, version: Version, owner: Option<OwnerFacts>) -> Self {
+        Self {
+            name: name.into(),
+            uid,
+            born,
+            version,
+            owner,
+            stamp: None,
+            ended: false,
+            deleting: false,
+            ready: true,
+            not_started: Box::default(),
+            trouble: None,
+        }
+    }
+}
+
 /// A controlling owner reference.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OwnerFacts {
@@ -38,6 +61,18 @@ pub struct OwnerFacts {
     pub name: Name,
     /// The owner's identity.
     pub uid: Uid,
+}
+
+/// A Knative Service is four levels above a ReplicaSet; owners that own each other have no end.
+pub(crate) const MOST_ABOVE: usize = 8;
+
+/// Of what may stand between a pod and its workload, by its uid: what controls it.
+pub type Owners = BTreeMap<Uid, Option<OwnerFacts>>;
+
+/// That owner, and what controls it, and so on up.
+pub fn upwards<'a>(from: Option<&'a OwnerFacts>, owners: &'a Owners) -> impl Iterator<Item = &'a OwnerFacts> {
+    let up = |owner: &&'a OwnerFacts| owners.get(&owner.uid)?.as_ref();
+    std::iter::successors(from, up).take(MOST_ABOVE)
 }
 
 /// What keeps a pod from running, of causes that say nothing about the Secret's value.

@@ -79,8 +79,7 @@ impl Engine {
     }
 
     fn has_open_attempt(&self, workload: &Workload) -> bool {
-        let marks = self.book.marks(&workload.id.namespace, workload.uid);
-        marks.and_then(|marks| marks.attempt.as_ref()).is_some_and(Attempt::is_running)
+        self.attempt_of(workload).is_some_and(Attempt::is_running)
     }
 
     /// Whether nothing was decided that leaves a workload's open intent lying.

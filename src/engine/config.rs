@@ -58,6 +58,31 @@ impl EngineConfig {
     }
 }
 
+#[cfg(test)]
+impl EngineConfig {
+    /// One for tests: those kinds, of the whole cluster, with the flags' defaults but for a settle time that is over soon.
+    #[must_use]
+    pub fn sample(kinds: Vec<Kind>) -> Self {
+        Self {
+            settle: Duration::from_secs(2),
+            settle_max: Duration::from_secs(30),
+            max_concurrent_rollouts: 20,
+            canary: false,
+            default_rollout: Mode::Auto,
+            first_sight: FirstSight::Report,
+            trigger: Trigger::Data,
+            rollout_timeout: Duration::from_secs(900),
+            roll_volumes: true,
+            kinds,
+            namespaces: Vec::new(),
+            ignore_namespaces: Vec::new(),
+            own_namespace: "uptake".into(),
+            own_namespace_uid: Uid::parse("own"),
+            digest_key: DigestKey::new([1; crate::ledger::KEY_BYTES]),
+        }
+    }
+}
+
 /// `--first-sight`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FirstSight {

@@ -38,10 +38,14 @@ enum Standing {
 }
 
 impl Engine {
-    /// The rollout of ours that is running, stamped and without an end.
+    /// The last rollout of ours.
+    pub(super) fn attempt_of(&self, workload: &Workload) -> Option<&Attempt> {
+        self.book.marks(&workload.id.namespace, workload.uid)?.attempt.as_ref()
+    }
+
+    /// The one that is running, stamped and without an end.
     pub(super) fn running_attempt(&self, workload: &Workload) -> Option<&Attempt> {
-        let marks = self.book.marks(&workload.id.namespace, workload.uid)?;
-        marks.attempt.as_ref().filter(|attempt| {
+        self.attempt_of(workload).filter(|attempt| {
             attempt.is_running() && (attempt.stamped.is_some() || self.bears_stamp(workload))
         })
     }

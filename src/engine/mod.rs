@@ -6,7 +6,8 @@
 //! | `intake` | takes in what the watches deliver |
 //! | `beside` | the same of ServiceAccounts and SecretProviderClasses, which add to what workloads consume |
 //! | `consumption` | what a workload consumes, with the histories of it |
-//! | `look` | lists and judges pods, a namespace at a time, and decides |
+//! | `look` | looks at workloads and decides |
+//! | `lists` | lists the pods that looks ask for, a namespace at a time, and judges them |
 //! | `stamping` | intent, then stamp, then its answer |
 //! | `follow` | follows a rollout to its outcome |
 //! | `breaker` | keeps a bad value from breaking every consumer: breaker, canary |
@@ -24,6 +25,7 @@ mod follow;
 mod intake;
 mod io;
 mod keep;
+mod lists;
 mod look;
 mod notes;
 mod resume;
@@ -42,7 +44,7 @@ pub use config::{EngineConfig, FirstSight, Trigger};
 pub use io::{Answer, Call, CallId, Fault, Input, InventoryFault, LedgerObject, Output, Watched};
 
 use self::{
-    look::NamespaceLook,
+    lists::NamespaceLook,
     notes::Telling,
     rotation::Rotation,
     start::Stage,
@@ -51,7 +53,7 @@ use self::{
 use crate::{
     agenda::{Queue, Slots},
     catalog::{Catalog, mounted::Mounts},
-    facts::{Mono, Name, Namespace, Now, SecretId, Uid, Version, WorkloadId},
+    facts::{Mono, Name, Namespace, Now, SecretId, Uid, Version, WorkloadId, is_covered},
     ledger::{Book, Edit, Findings, Point, SCHEME, Sightings, Urgency},
     record::Record,
 };
@@ -339,9 +341,7 @@ impl Engine {
 
     /// Whether the watches cover a namespace.
     fn is_in_scope(&self, namespace: &str) -> bool {
-        let named =
-            self.config.namespaces.is_empty() || self.config.namespaces.iter().any(|one| **one == *namespace);
-        named && !self.is_ignored(namespace)
+        is_covered(namespace, &self.config.namespaces, &self.config.ignore_namespaces)
     }
 
     fn uid(&self, id: &WorkloadId) -> Option<Uid> {

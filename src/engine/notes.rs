@@ -226,7 +226,11 @@ impl Engine {
             secret,
         };
         let of = vec![(id.namespace.clone(), uid, attempt.number, which)];
-        self.telling.push(Telling { ticket, at: self.now.mono + AFTER, told: Told { note, of } });
+        self.tell(ticket, Told { note, of });
+    }
+
+    fn tell(&mut self, ticket: Option<Ticket>, told: Told) {
+        self.telling.push(Telling { ticket, at: self.now.mono + AFTER, told });
     }
 
     fn tell_once(&mut self, note: EventNote) {
@@ -234,7 +238,7 @@ impl Engine {
     }
 
     fn tell_after(&mut self, ticket: Option<Ticket>, note: EventNote) {
-        self.telling.push(Telling { ticket, at: self.now.mono + AFTER, told: Told { note, of: Vec::new() } });
+        self.tell(ticket, Told { note, of: Vec::new() });
     }
 
     fn secret_ref(&self, namespace: &Namespace, name: &Name) -> ObjectRef {
@@ -307,7 +311,7 @@ impl Engine {
         );
         let version = version.to_string();
         let note = self.note_of_secret(id, Reason::ConsumersRolled, &version, note);
-        self.telling.push(Telling { ticket: None, at: self.now.mono + AFTER, told: Told { note, of } });
+        self.tell(None, Told { note, of });
     }
 
     /// Tells of a Secret, once what the ticket stands for is in the ledger.

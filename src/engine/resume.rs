@@ -12,7 +12,6 @@ use super::{
     rotation::{MANY, Rotation},
 };
 use crate::{
-    catalog::Workload,
     facts::{Kind, SecretId, Version, WorkloadId},
     ledger::{Attempt, Untold},
     rollout::Outcome,
@@ -96,10 +95,6 @@ impl Engine {
         }
         rotation.counted = rotation.waiting.is_empty();
         rotation
-    }
-
-    fn attempt_of(&self, workload: &Workload) -> Option<&Attempt> {
-        self.book.marks(&workload.id.namespace, workload.uid)?.attempt.as_ref()
     }
 
     /// Whether it runs, or its completion wasn't told and is new enough to be.

@@ -116,8 +116,7 @@ impl Engine {
     /// Whether the intent in the ledger is what would be intended now.
     fn is_intent_current(&self, id: &WorkloadId) -> bool {
         let Some(workload) = self.catalog.get(id) else { return false };
-        let attempt = self.book.marks(&id.namespace, workload.uid).and_then(|marks| marks.attempt.as_ref());
-        attempt.is_some_and(|attempt| {
+        self.attempt_of(workload).is_some_and(|attempt| {
             attempt.ended.is_none()
                 && attempt.template == workload.template
                 && attempt.versions == self.versions(workload)
@@ -202,9 +201,9 @@ impl Engine {
 
     /// Whether the stamp of the last attempt stands on the workload.
     pub(super) fn bears_stamp(&self, workload: &Workload) -> bool {
-        let attempt =
-            self.book.marks(&workload.id.namespace, workload.uid).and_then(|marks| marks.attempt.as_ref());
-        let Some((attempt, text)) = attempt.zip(workload.stamp.as_deref()) else { return false };
+        let Some((attempt, text)) = self.attempt_of(workload).zip(workload.stamp.as_deref()) else {
+            return false;
+        };
         let stamp: Stamp = attempt.versions.clone().into_iter().collect();
         stamp.matches(text) || names_all(text, attempt)
     }

@@ -98,6 +98,13 @@ pub fn is_dns_subdomain(text: &str) -> bool {
     text.len() <= 253 && text.split('.').all(is_label_of_any_length)
 }
 
+/// Whether a namespace is watched: `--namespace` names it, or none, and `--ignore-namespace` doesn't.
+#[must_use]
+pub fn is_covered(namespace: &str, named: &[Namespace], ignored: &[Namespace]) -> bool {
+    let is_among = |names: &[Namespace]| names.iter().any(|name| **name == *namespace);
+    (named.is_empty() || is_among(named)) && !is_among(ignored)
+}
+
 /// Whether it is a DNS-1123 label, as namespaces' names are (`IsDNS1123Label` there).
 #[must_use]
 pub fn is_dns_label(text: &str) -> bool {

@@ -554,33 +554,18 @@ impl Chapter {
         if self.seen_until.version > store.version {
             self.seen_until = Point { version: Version(0), time: heard };
         }
-        let mut touched = BTreeSet::new();
-        for placed in self.secrets.values_mut() {
-            if placed.record.forget_above(store) {
-                touched.insert(placed.sheet);
-            }
-        }
+        let touched = changed(self.secrets.values_mut(), |record| record.forget_above(store));
         self.touch(touched, now);
         self.doubt_above(store.version, now);
     }
 
     fn doubt_above(&mut self, version: Version, now: Mono) {
-        let mut touched = BTreeSet::new();
-        for placed in self.workloads.values_mut() {
-            if placed.record.forget_above(version) {
-                touched.insert(placed.sheet);
-            }
-        }
+        let touched = changed(self.workloads.values_mut(), |marks| marks.forget_above(version));
         self.touch(touched, now);
     }
 
     fn forget_gaps(&mut self, from: &BTreeSet<Point>, now: Mono) {
-        let mut touched = BTreeSet::new();
-        for placed in self.secrets.values_mut() {
-            if placed.record.forget_gaps(from) {
-                touched.insert(placed.sheet);
-            }
-        }
+        let touched = changed(self.secrets.values_mut(), |record| record.forget_gaps(from));
         self.touch(touched, now);
     }
 
@@ -589,6 +574,14 @@ impl Chapter {
             self.sheet_mut(sheet).edit(now, Urgency::Soon);
         }
     }
+}
+
+/// Changes records: on which sheets any was changed.
+fn changed<'a, T: 'a>(
+    records: impl Iterator<Item = &'a mut Placed<T>>,
+    change: impl Fn(&mut T) -> bool,
+) -> BTreeSet<usize> {
+    records.filter_map(|placed| change(&mut placed.record).then_some(placed.sheet)).collect()
 }
 
 /// A ledger value is plain data with text keys, which JSON can always say.

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::facts::{Kind, Name, Namespace};
+use crate::facts::{Kind, Name, Namespace, is_covered};
 
 /// As flags, in the flags' own words.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,7 +40,6 @@ impl Settings {
     /// Whether the operator looks at that namespace at all.
     #[must_use]
     pub fn watches(&self, namespace: &Namespace) -> bool {
-        (self.namespaces.is_empty() || self.namespaces.contains(namespace))
-            && !self.ignore_namespaces.contains(namespace)
+        is_covered(namespace, &self.namespaces, &self.ignore_namespaces)
     }
 }

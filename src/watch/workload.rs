@@ -34,7 +34,7 @@ impl Read for Workloads {
 
     fn read(&self, object: &[u8]) -> Reading<Workload> {
         let Ok(object) = serde_json::from_slice::<Value>(object) else { return Reading::Unreadable };
-        if self.knative && self.kind == Kind::Deployment && is_of_knative(Raw(&object)) {
+        if self.knative && is_of_knative(&self.kind, Raw(&object)) {
             return Reading::LeftOut(LeftOut::Usual("it is rolled by its Knative Service".to_owned()));
         }
         match read::workload(&self.kind, &object, &self.options) {
@@ -49,8 +49,12 @@ impl Read for Workloads {
     }
 }
 
-/// Whether a Knative Revision controls it: what is changed in it is changed back.
-pub fn is_of_knative(raw: Raw<'_>) -> bool {
+/// Whether it is a Deployment that a Knative Revision controls: what is changed in it is changed back, and its Service rolls
+/// it. That concerns only those who roll Services.
+pub fn is_of_knative(kind: &Kind, raw: Raw<'_>) -> bool {
+    if *kind != Kind::Deployment {
+        return false;
+    }
     let owners = raw.meta("ownerReferences").and_then(Value::as_array).into_iter().flatten();
     owners
         .filter_map(|owner| owner.get("apiVersion").and_then(Value::as_str))

@@ -143,10 +143,7 @@ impl<'a> Field<'a> {
     /// A Deployment with what a controller manager and a kubelet would have made of it.
     async fn create_consumer(&self, place: &Place, secret: &str) {
         let labels = json!({ "app": place.name });
-        let container = json!({
-            "name": "app", "image": "registry.local/app:1",
-            "envFrom": [{ "secretRef": { "name": secret } }],
-        });
+        let container = container(secret);
         let template = json!({ "metadata": { "labels": labels }, "spec": { "containers": [container] } });
         let spec = json!({ "replicas": 1, "selector": { "matchLabels": labels }, "template": template });
         let deployments: Api<Deployment> = Api::namespaced(self.client.clone(), &place.namespace);
@@ -173,11 +170,7 @@ impl<'a> Field<'a> {
             pods.delete(name, &DeleteParams::default().grace_period(0)).await.expect("a pod can be deleted");
             let metadata =
                 json!({ "labels": pod.metadata.labels, "ownerReferences": pod.metadata.owner_references });
-            let container = json!({
-                "name": "app", "image": "registry.local/app:1",
-                "envFrom": [{ "secretRef": { "name": place.name } }],
-            });
-            let spec = json!({ "nodeName": "n1", "containers": [container] });
+            let spec = json!({ "nodeName": "n1", "containers": [container(&place.name)] });
             self.run_pod(place, json!({ "metadata": metadata, "spec": spec })).await;
         }
         let deployments: Api<Deployment> = Api::namespaced(self.client.clone(), &place.namespace);
@@ -316,6 +309,14 @@ impl Seen {
             self.rollouts.fetch_add(1, Ordering::SeqCst);
         }
     }
+}
+
+/// What consumes a Secret.
+fn container(secret: &str) -> Value {
+    json!({
+        "name": "app", "image": "registry.local/app:1",
+        "envFrom": [{ "secretRef": { "name": secret } }],
+    })
 }
 
 fn owned_by(kind: &str, owner: &k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta) -> Value {

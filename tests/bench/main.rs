@@ -21,6 +21,7 @@ mod report;
 mod requests;
 mod scenarios;
 mod soak;
+mod uptake;
 
 use std::process::ExitCode;
 

@@ -72,7 +72,7 @@ impl Report {
 
     pub fn right(&mut self, name: &str, is: u64, must: u64) {
         if is != must {
-            self.wrong.push(format!("{name}: {is} rollouts instead of {must}"));
+            self.wrong(format!("{name}: {is} rollouts instead of {must}"));
         }
     }
 

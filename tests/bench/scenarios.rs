@@ -10,11 +10,10 @@ use crate::{
     limits, process,
     report::{Limit, Report, limits as limits_of_run, note},
     requests::{Counter, sum},
-    support::operator::{Install, Operator, program},
+    support::operator::{Install, Operator},
+    uptake::{SETTLE, install},
 };
 
-/// The settle time of all scenarios but one: long enough to show what is done meanwhile.
-const SETTLE: Duration = Duration::from_millis(500);
 /// For whatever must happen at all.
 const DEADLINE: Duration = Duration::from_secs(300);
 /// Changes that are made one after the other.
@@ -28,9 +27,7 @@ pub async fn run(field: &Field<'_>, report: &mut Report) {
     let reactor = limits::reactor(field, 30).await.median_ms();
     limits_of_run(loops, reactor);
 
-    let mut install = Install::for_cluster(field.cluster).await.settle(SETTLE).log_level("warn");
-    install.program = std::env::var_os("UPTAKE").map_or_else(program, Into::into);
-    install = install.arg("--max-concurrent-rollouts").arg("0");
+    let install = install(field).await.arg("--max-concurrent-rollouts").arg("0");
     let mut bench = Bench { field, report, install, counter: None, used: 0 };
 
     let operator = bench.start().await;

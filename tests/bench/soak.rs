@@ -6,7 +6,8 @@ use crate::{
     field::{Field, Place},
     process,
     report::Report,
-    support::operator::{Install, Operator, program},
+    support::operator::Operator,
+    uptake::install,
 };
 
 /// Changed at a time; each is another Secret every time until all had their turn.
@@ -18,9 +19,7 @@ const GROWTH: f64 = 1.1;
 
 /// Changes Secrets for so long, and reports how memory grew.
 pub async fn run(field: &Field<'_>, report: &mut Report, minutes: u64) {
-    let mut install =
-        Install::for_cluster(field.cluster).await.settle(Duration::from_millis(500)).log_level("warn");
-    install.program = std::env::var_os("UPTAKE").map_or_else(program, Into::into);
+    let install = install(field).await;
     let operator = Operator::start(field.cluster, &install);
     operator.wait_ready(DEADLINE).await;
     let (began, length) = (Instant::now(), Duration::from_secs(60 * minutes));

@@ -16,7 +16,7 @@ use standing::{batch, others_between, replica_sets};
 
 use super::{
     Class, CliError, Session,
-    scene::{Consumer, Fate, Gathered, Ledger, Owners, Scene, SeenPod, Told, Unknown, nobodys_key},
+    scene::{Consumer, Fate, Gathered, Ledger, Scene, SeenPod, Told, Unknown, nobodys_key},
 };
 use crate::{
     catalog::{
@@ -26,7 +26,7 @@ use crate::{
         references::references,
     },
     cluster::{self, Api, List, READ_LIMIT, digest_key, ledger_object, path, words},
-    decide::{Exact, PodFacts, read as decide_read},
+    decide::{Exact, Owners, PodFacts, read as decide_read},
     engine::Fault,
     facts::{KNATIVE, Kind, Name, Namespace, Raw, Uid, Version, WorkloadId},
     ledger::{DigestKey, HEAD, Head, Point, Settings},
@@ -298,7 +298,7 @@ async fn workloads_of(
     let path = cluster::collection(&session.api, kind, session.namespace.as_deref()).await?;
     let read = |listed: &mut Vec<Consumer>, object: &Value| {
         // As for the operator: what a Knative Service made is rolled by it.
-        if knative && *kind == Kind::Deployment && is_of_knative(Raw(object)) {
+        if knative && is_of_knative(kind, Raw(object)) {
             return Some(());
         }
         // A custom object without a template has no pods of its own.

@@ -8,10 +8,10 @@ use crate::{
     catalog::ReadOptions,
     cli::{
         Session,
-        scene::{Consumer, Fate, Owners},
+        scene::{Consumer, Fate},
     },
     cluster::{self, Between, READ_LIMIT, path},
-    decide::read as decide_read,
+    decide::{Owners, read as decide_read},
     engine::Fault,
     facts::{Kind, Raw},
 };

@@ -251,7 +251,7 @@ impl Run<'_> {
         let each = |listed: &mut Vec<Workload>, item: &RawValue| {
             let object: Value = cluster::decode(item.get().as_bytes())?;
             // What a Knative Service made is rolled by it.
-            if self.knative && *kind == Kind::Deployment && is_of_knative(Raw(&object)) {
+            if self.knative && is_of_knative(kind, Raw(&object)) {
                 return Ok(());
             }
             // A custom object without a template consumes nothing.

@@ -13,13 +13,9 @@ use super::{
 };
 use crate::{
     catalog::{Workload, read},
-    cli::{
-        Session, gather,
-        output::Progress,
-        scene::{Owners, controllers},
-    },
+    cli::{Session, gather, output::Progress, scene::controllers},
     cluster,
-    decide::{self, PodFacts},
+    decide::{self, Owners, PodFacts},
     engine::Fault,
     facts::{Kind, Namespace, WorkloadId},
     rollout::Outcome,

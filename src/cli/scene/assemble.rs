@@ -15,17 +15,11 @@ use crate::{
         policy::{Mode, WorkloadPolicy},
         reference::Reference,
     },
-    decide::{OwnerFacts, PodFacts, parts},
+    decide::{OwnerFacts, Owners, PodFacts, parts, upwards},
     engine::Watched,
     facts::{Namespace, SecretId, Uid},
     ledger::{DigestKey, Entry, History, Moment, Part, Point, Sight, Sightings, Since, Value},
 };
-
-/// A Knative Service is four levels above a ReplicaSet; owners that own each other have no end.
-const MOST_ABOVE: usize = 8;
-
-/// Of what may stand between a pod and its consumer, by its uid: its owner.
-pub type Owners = BTreeMap<Uid, Option<OwnerFacts>>;
 
 /// What was listed.
 #[derive(Debug, Default)]
@@ -265,8 +259,7 @@ fn top(pod: &PodFacts, owners: &Owners, is_consumer: impl Fn(&Uid) -> bool) -> O
 
 /// Who controls a pod, and who controls that, and so on up.
 pub fn controllers<'a>(pod: &'a PodFacts, owners: &'a Owners) -> impl Iterator<Item = &'a OwnerFacts> {
-    let up = |owner: &&'a OwnerFacts| owners.get(&owner.uid)?.as_ref();
-    std::iter::successors(pod.owner.as_ref(), up).take(MOST_ABOVE)
+    upwards(pod.owner.as_ref(), owners)
 }
 
 /// A consumer of which only the pods are known.
@@ -313,6 +306,7 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
+    use crate::decide::MOST_ABOVE;
     use crate::facts::{Time, Version};
 
     fn owner(kind: &str, uid: u128) -> OwnerFacts {
@@ -320,19 +314,7 @@ mod tests {
     }
 
     fn pod_of(owner: Option<OwnerFacts>) -> PodFacts {
-        PodFacts {
-            name: "pod".into(),
-            uid: Uid(99),
-            born: Time::default(),
-            version: Version(1),
-            owner,
-            stamp: None,
-            ended: false,
-            deleting: false,
-            ready: true,
-            not_started: Box::default(),
-            trouble: None,
-        }
+        PodFacts::sample("pod", Uid(99), Time::default(), Version(1), owner)
     }
 
     /// As Knative has it: a Pod's ReplicaSet, its Deployment, its Revision, its Configuration, its Service.

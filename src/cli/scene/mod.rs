@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 pub use self::{
-    assemble::{Gathered, Owners, SeenPod, controllers},
+    assemble::{Gathered, SeenPod, controllers},
     consumer::{Consumer, Fate},
     ledger::{Ledger, nobodys_key},
     told::{Telling, Told},

@@ -9,12 +9,11 @@ use crate::{
         ReadOptions,
         beside::{Beside as _, BesideId, ProviderClassFacts, ServiceAccountFacts},
         mounted::{self, MountFacts},
-        policy::Mode,
         read,
         reference::{Origin, Via},
     },
     decide::{OwnerFacts, PodFacts},
-    engine::{Answer, Call, Engine, EngineConfig, FirstSight, Input, InventoryFault, Trigger, Watched},
+    engine::{Answer, Call, Engine, EngineConfig, Input, InventoryFault, Watched},
     facts::{Kind, Mono, Name, Now, SecretId, Time, Uid, Version, WorkloadId},
     ledger::{DigestKey, KEY_BYTES},
     record::{Record, Watch},
@@ -35,23 +34,7 @@ struct Miniature {
 }
 
 fn engine() -> Engine {
-    Engine::new(EngineConfig {
-        settle: Duration::from_secs(2),
-        settle_max: Duration::from_secs(30),
-        max_concurrent_rollouts: 20,
-        canary: false,
-        default_rollout: Mode::Auto,
-        first_sight: FirstSight::Report,
-        trigger: Trigger::Data,
-        rollout_timeout: Duration::from_secs(900),
-        roll_volumes: true,
-        kinds: vec![Kind::DaemonSet],
-        namespaces: Vec::new(),
-        ignore_namespaces: Vec::new(),
-        own_namespace: "uptake".into(),
-        own_namespace_uid: Uid::parse("own"),
-        digest_key: key(),
-    })
+    Engine::new(EngineConfig::sample(vec![Kind::DaemonSet]))
 }
 
 fn key() -> DigestKey {
@@ -182,19 +165,9 @@ impl Miniature {
         let options = ReadOptions { roll_volumes: true };
         let workload = read::workload(&Kind::DaemonSet, &object, &options).unwrap();
         let owner = OwnerFacts { kind: "DaemonSet".into(), name: "web".into(), uid: workload.uid };
-        self.pods = vec![PodFacts {
-            name: "web-1".into(),
-            uid: Uid::parse("web-1"),
-            born: Time(START) + Duration::from_secs(self.second),
-            version: Version(u64::MAX),
-            owner: Some(owner),
-            stamp: None,
-            ended: false,
-            deleting: false,
-            ready: true,
-            not_started: Box::default(),
-            trouble: None,
-        }];
+        let born = Time(START) + Duration::from_secs(self.second);
+        let uid = Uid::parse("web-1");
+        self.pods = vec![PodFacts::sample("web-1", uid, born, Version(u64::MAX), Some(owner))];
         self.say(Input::Workloads(Kind::DaemonSet, Watched::Apply(workload)));
     }
 

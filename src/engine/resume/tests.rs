@@ -5,9 +5,9 @@ use std::{collections::BTreeMap, time::Duration};
 use serde_json::json;
 
 use crate::{
-    catalog::{ReadOptions, Workload, policy::Mode, read},
+    catalog::{ReadOptions, Workload, read},
     decide::{OwnerFacts, PodFacts},
-    engine::{Answer, Call, CallId, Engine, EngineConfig, FirstSight, Input, LedgerObject, Trigger, Watched},
+    engine::{Answer, Call, CallId, Engine, EngineConfig, Input, LedgerObject, Watched},
     facts::{Kind, Mono, Now, Time, Uid, Version},
     ledger::{DigestKey, KEY_BYTES},
     record::Reason,
@@ -32,21 +32,9 @@ struct Cluster {
 
 fn config() -> EngineConfig {
     EngineConfig {
-        settle: Duration::from_secs(2),
-        settle_max: Duration::from_secs(30),
         max_concurrent_rollouts: 5,
-        canary: false,
-        default_rollout: Mode::Auto,
-        first_sight: FirstSight::Report,
-        trigger: Trigger::Data,
-        rollout_timeout: Duration::from_secs(900),
-        roll_volumes: true,
-        kinds: vec![KIND],
         namespaces: vec!["demo".into()],
-        ignore_namespaces: Vec::new(),
-        own_namespace: "uptake".into(),
-        own_namespace_uid: Uid::parse("own"),
-        digest_key: DigestKey::new([1; KEY_BYTES]),
+        ..EngineConfig::sample(vec![KIND])
     }
 }
 
@@ -132,22 +120,12 @@ impl Cluster {
     }
 
     fn pods(&self) -> Vec<PodFacts> {
-        let pod = |(name, (stamp, born, version)): (&String, &(Option<String>, Time, Version))| PodFacts {
-            name: name.as_str().into(),
-            uid: Uid::parse(&format!("{name}-{version}")),
-            born: *born,
-            version: *version,
-            owner: Some(OwnerFacts {
-                kind: "DaemonSet".into(),
-                name: name.as_str().into(),
-                uid: Uid::parse(name),
-            }),
-            stamp: stamp.clone().map(Into::into),
-            ended: false,
-            deleting: false,
-            ready: true,
-            not_started: Box::default(),
-            trouble: None,
+        let pod = |(name, (stamp, born, version)): (&String, &(Option<String>, Time, Version))| {
+            let owner =
+                OwnerFacts { kind: "DaemonSet".into(), name: name.as_str().into(), uid: Uid::parse(name) };
+            let uid = Uid::parse(&format!("{name}-{version}"));
+            let stamp = stamp.clone().map(Into::into);
+            PodFacts { stamp, ..PodFacts::sample(name, uid, *born, *version, Some(owner)) }
         };
         self.sets.iter().map(pod).collect()
     }

@@ -5,11 +5,9 @@ use std::{collections::BTreeMap, time::Duration};
 use serde_json::{Value, json};
 
 use crate::{
-    catalog::{ReadOptions, Workload, policy::Mode, read},
+    catalog::{ReadOptions, Workload, read},
     decide::{OwnerFacts, PodFacts},
-    engine::{
-        Answer, Call, CallId, Engine, EngineConfig, Fault, FirstSight, Input, LedgerObject, Trigger, Watched,
-    },
+    engine::{Answer, Call, CallId, Engine, EngineConfig, Fault, Input, LedgerObject, Watched},
     facts::{Kind, Mono, Now, Time, Uid, Version},
     ledger::{DigestKey, KEY_BYTES},
     record::{Effect, Record},
@@ -39,23 +37,7 @@ struct Replica {
 }
 
 fn config() -> EngineConfig {
-    EngineConfig {
-        settle: Duration::from_secs(2),
-        settle_max: Duration::from_secs(30),
-        max_concurrent_rollouts: 20,
-        canary: false,
-        default_rollout: Mode::Auto,
-        first_sight: FirstSight::Report,
-        trigger: Trigger::Data,
-        rollout_timeout: Duration::from_secs(900),
-        roll_volumes: true,
-        kinds: vec![Kind::DaemonSet],
-        namespaces: Vec::new(),
-        ignore_namespaces: Vec::new(),
-        own_namespace: "uptake".into(),
-        own_namespace_uid: Uid::parse("own"),
-        digest_key: DigestKey::new([1; KEY_BYTES]),
-    }
+    EngineConfig::sample(vec![Kind::DaemonSet])
 }
 
 impl Replica {
@@ -132,19 +114,7 @@ impl Cluster {
             generation: 1,
             password: (5, "b25l"),
             stamp: None,
-            pod: PodFacts {
-                name: "web".into(),
-                uid: Uid(1),
-                born: Time(START),
-                version: Version(1),
-                owner: None,
-                stamp: None,
-                ended: false,
-                deleting: false,
-                ready: true,
-                not_started: Box::default(),
-                trouble: None,
-            },
+            pod: PodFacts::sample("web", Uid(1), Time(START), Version(1), None),
             ledger: BTreeMap::new(),
             stamps: Vec::new(),
         };
